@@ -318,8 +318,7 @@ pub(super) struct Resume {
 ///
 /// When there is no such run.
 pub(super) async fn survey(app: &App, id: &RunId) -> Result<Survey, Problem> {
-    let read = reading(app, id);
-    blocking(move || read()).await
+    blocking(reading(app, id)).await
 }
 
 /// The same, and how the run is.

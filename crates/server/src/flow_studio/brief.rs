@@ -34,14 +34,19 @@ pub(super) struct Brief {
     pub(super) flows: Vec<String>,
     /// Its `meta.json`.
     pub(super) meta: Option<Value>,
-    /// Whether its `meta.json` says how it goes.
-    pub(super) is_said: bool,
-    /// Whether it is one of our own, and its transcript does not say how it ended.
-    pub(super) is_open: bool,
-    /// Whether it is one of our own, of a workflow.
-    is_workflow: bool,
+    /// What it is, if it is one of our own whose transcript does not say how it ended.
+    open: Option<Open>,
     /// When it was made, as well as that is known; runs are sorted by it.
     pub(super) order: Option<Timestamp>,
+}
+
+/// What a run of our own is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    /// One of a workflow, which has its transcript locked while it runs.
+    Workflow,
+    /// What others tell now and then.
+    Told,
 }
 
 /// What the documents of a run look like.
@@ -129,9 +134,7 @@ impl Brief {
         self.error = text(meta.as_ref(), "error");
         // One program never writes that a run is over into its state, the other has no meta.json.
         let said = text(state.as_ref(), "status");
-        let of_meta = text(meta.as_ref(), "status");
-        self.is_said = of_meta.is_some();
-        self.status = of_meta.or(said);
+        self.status = text(meta.as_ref(), "status").or(said);
         let exemplar = meta
             .as_ref()
             .and_then(|meta| meta.get("is_exemplar")?.as_bool());
@@ -144,7 +147,7 @@ impl Brief {
             return;
         };
         self.status = Some("running".to_owned());
-        self.is_open = true;
+        self.open = Some(Open::Told);
         self.backend = Some("quipu".to_owned());
         self.completed = None;
         self.error = None;
@@ -160,7 +163,9 @@ impl Brief {
             }
             let facts = first.annotations.extra.as_ref();
             let facts = facts.and_then(|facts| serde_json::from_str::<Value>(facts.get()).ok());
-            self.is_workflow = facts.is_some_and(|facts| facts["workflow_file"].is_string());
+            if facts.is_some_and(|facts| facts["workflow_file"].is_string()) {
+                self.open = Some(Open::Workflow);
+            }
         }
         let last = last_event(&mut file, length);
         let Some((last, end)) = last.and_then(|last| {
@@ -170,25 +175,41 @@ impl Brief {
             return;
         };
         let word = word(&end);
-        self.is_open = word == INTERRUPTED;
+        if word == INTERRUPTED {
+            return;
+        }
+        self.open = None;
+        self.status = Some(word.to_owned());
         if is_over(word) {
             self.completed = Some(last.timestamp);
             self.error = end.error;
         }
-        if !self.is_open {
-            self.status = Some(word.to_owned());
-        }
     }
 
-    /// Whether nobody goes on with a run of our own that has not ended and that nobody writes. A workflow has its transcript
-    /// locked while it runs; others may write now and then.
+    /// Whether its `meta.json` says how it goes.
+    pub(super) fn is_said(&self) -> bool {
+        let said = self.meta.as_ref().and_then(|meta| meta.get("status"));
+        said.and_then(Value::as_str)
+            .is_some_and(|status| !status.is_empty())
+    }
+
+    /// Whether it is one of our own whose transcript does not say how it ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether nobody goes on with a run that is open and that nobody writes.
     pub(super) fn is_left(&self, transcript: &Path) -> bool {
         let is_silent = || {
             let changed = std::fs::metadata(transcript).and_then(|there| there.modified());
             let since = changed.ok().and_then(|changed| changed.elapsed().ok());
             since.is_some_and(|since| since > SILENT)
         };
-        self.is_open && (self.is_workflow || is_silent())
+        match self.open {
+            None => false,
+            Some(Open::Workflow) => true,
+            Some(Open::Told) => is_silent(),
+        }
     }
 
     /// The same run, whose process died before it could say how the run ended.

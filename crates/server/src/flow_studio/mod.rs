@@ -120,7 +120,7 @@ impl Studio {
     /// What is known of a run as a whole.
     fn brief(&self, run: &Run) -> Arc<Brief> {
         let brief = self.said(run);
-        let open = run.transcript.as_deref().filter(|_| brief.is_open);
+        let open = run.transcript.as_deref().filter(|_| brief.is_open());
         let Some(transcript) = open.filter(|transcript| !is_locked(transcript)) else {
             return brief;
         };

@@ -187,6 +187,18 @@ impl Live {
     }
 }
 
+/// What becomes of the rest of the line that is being read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Rest {
+    /// It is kept until the line is whole.
+    #[default]
+    Kept,
+    /// It is passed over: the line is too long.
+    Passed,
+    /// Nothing: the line was taken before its end came.
+    Nothing,
+}
+
 /// The file of a run's events, as far as it was read.
 struct Tail {
     run: Run,
@@ -195,10 +207,7 @@ struct Tail {
     offset: u64,
     /// The beginning of a line whose end is still to come.
     partial: Vec<u8>,
-    /// Whether the rest of the line is passed over, because it is too long.
-    is_passing: bool,
-    /// Whether the line was taken before its end came.
-    is_taken: bool,
+    rest: Rest,
     /// Events up to this one are known to the client.
     after: Option<Id>,
     /// Whether frames have the names of their events; otherwise all are called `message`.
@@ -266,8 +275,7 @@ impl Tail {
             reader,
             offset: 0,
             partial: Vec::new(),
-            is_passing: false,
-            is_taken: false,
+            rest: Rest::default(),
             after,
             named,
             is_connected: false,
@@ -357,14 +365,14 @@ impl Tail {
     fn take_whole(&mut self, is_end: bool) -> bool {
         let may = is_end || self.run.transcript.is_none();
         let line = self.partial.trim_ascii_end();
-        if !may || self.is_passing || !line.ends_with(b"}") {
+        if !may || self.rest != Rest::Kept || !line.ends_with(b"}") {
             return false;
         }
         if serde_json::from_slice::<&RawValue>(line).is_err() {
             return false;
         }
         let line = std::mem::take(&mut self.partial);
-        self.is_taken = true;
+        self.rest = Rest::Nothing;
         if let Some(record) = self.reader.take(&line) {
             self.take(&record);
         }
@@ -375,12 +383,13 @@ impl Tail {
         while let Some(at) = piece.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = (&piece[..at], &piece[at + 1..]);
             piece = rest;
-            if std::mem::take(&mut self.is_taken) {
-                continue;
-            }
-            if std::mem::take(&mut self.is_passing) {
-                self.reader.skip();
-                continue;
+            match std::mem::take(&mut self.rest) {
+                Rest::Kept => {}
+                Rest::Passed => {
+                    self.reader.skip();
+                    continue;
+                }
+                Rest::Nothing => continue,
             }
             let read = if self.partial.is_empty() {
                 self.reader.take(line)
@@ -393,12 +402,12 @@ impl Tail {
                 self.take(&record);
             }
         }
-        if self.is_passing || self.is_taken {
+        if self.rest != Rest::Kept {
             return;
         }
         if self.partial.len() + piece.len() > LINE {
             self.partial = Vec::new();
-            self.is_passing = true;
+            self.rest = Rest::Passed;
         } else {
             self.partial.extend_from_slice(piece);
         }
@@ -428,7 +437,7 @@ impl Tail {
         let said = brief.status.as_deref().filter(|status| is_over(status));
         // One program never writes that a run is over, so that only its meta.json is believed when it says that it is not.
         let told = self.told.end.as_deref();
-        let told = told.filter(|_| is_own || !brief.is_said);
+        let told = told.filter(|_| is_own || !brief.is_said());
         let status = said.or(told)?;
         let word = match status {
             "failed" => "failed",

@@ -12,6 +12,10 @@ use crate::client::{Client, ClientOptions, Packed};
 use crate::keys::SecretKey;
 use crate::protocol::{Encoding, Refusal, SHA256, TranscriptId};
 
+/// How often a server may ask for patience, and for how long at most.
+const PATIENCE: usize = 5;
+const LONGEST_SECONDS: u64 = 5;
+
 /// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -106,7 +110,21 @@ impl<'a> Talk<'a> {
         Client::new(&self.base, key.clone(), options).map_err(|error| error.to_string())
     }
 
+    /// Asks, and again where the server asks for a little patience: it may have a pace, which is none of the checks.
     pub(super) fn ask(&self, ask: &Ask<'_>, body: &[u8]) -> Result<Answer, String> {
+        let mut answer = self.ask_once(ask, body)?;
+        for _ in 0..PATIENCE {
+            let wait = answer.header("retry-after").and_then(|it| it.parse().ok());
+            let (429, Some(seconds @ 0..=LONGEST_SECONDS)) = (answer.status, wait) else {
+                break;
+            };
+            std::thread::sleep(Duration::from_secs(seconds));
+            answer = self.ask_once(ask, body)?;
+        }
+        Ok(answer)
+    }
+
+    fn ask_once(&self, ask: &Ask<'_>, body: &[u8]) -> Result<Answer, String> {
         let mut request = Request::builder()
             .method(ask.method)
             .uri(format!("{}{}", self.base, ask.path));
