@@ -126,6 +126,7 @@ struct Inner {
     most_readers: usize,
     quick: Arc<Semaphore>,
     slow: Arc<Semaphore>,
+    downloads: Arc<Semaphore>,
     store: Store,
     freshness: Freshness,
     cache: Cache,
@@ -163,6 +164,9 @@ const WAITING: usize = 1024;
 
 /// How many requests that take long may run at once.
 const SLOW: usize = 2;
+
+/// How many downloads may be made while they are sent. Each waits for its client, who may take long.
+pub(crate) const DOWNLOADS: usize = 8;
 
 /// How long a request waits for its turn at most.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -226,6 +230,7 @@ impl App {
             most_readers: count,
             quick: Arc::new(Semaphore::new(count)),
             slow: Arc::new(Semaphore::new(SLOW)),
+            downloads: Arc::new(Semaphore::new(DOWNLOADS)),
             store,
             freshness,
             cache: Cache::new(options.cache_bytes),
@@ -424,6 +429,26 @@ impl App {
     }
 
     /// Waits for a turn to read, and has what was recorded meanwhile be known then.
+    /// Makes something that is sent while it is made, and so takes as long as its client does. It holds up neither
+    /// [`App::read`] nor [`App::work`].
+    ///
+    /// # Errors
+    ///
+    /// What `work` says, or that there are too many downloads already.
+    pub async fn download<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let turn = Arc::clone(&self.0.downloads).try_acquire_owned();
+        let turn = turn.map_err(|_| Problem::busy("too many downloads are under way"))?;
+        let app = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(&app.0.store.another()?)
+        });
+        done.await.map_err(|_| Problem::internal())?
+    }
+
     async fn turn(&self, of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
         crate::runs::refresh(self).await;
         if let Ok(permit) = Arc::clone(of).try_acquire_owned() {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -20,7 +20,7 @@ use quipu_store::documents;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::query::Params;
+use super::query::{Params, Path};
 use super::transcripts::find;
 use crate::App;
 use crate::access::MayRead;
@@ -125,18 +125,13 @@ pub(crate) async fn export(
     let making = tokio::spawn(async move {
         let inner = worker.clone();
         worker
-            .work(move |store| {
-                let failing = writer.failing();
-                let done = source(&inner, store, &id, &wanted).and_then(|(mut source, id)| {
+            .download(move |store| {
+                writer.make(|writer| {
+                    let (mut source, id) = source(&inner, store, &id, &wanted)?;
                     // Whoever asked may be gone.
                     drop(named.send(id));
                     made(&mut *source, format, Box::new(writer)).map(drop)
-                });
-                if done.is_err() {
-                    // What was sent is not the whole: the connection is cut.
-                    drop(failing.blocking_send(Err(io::ErrorKind::Other.into())));
-                }
-                done
+                })
             })
             .await
     });
