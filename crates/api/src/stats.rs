@@ -55,21 +55,21 @@ document! {
 }
 
 document! {
-    /// Tokens, in buckets that do not overlap, and their sum.
+    /// Tokens: `input`, `cache_read`, `cache_write` and `output` do not overlap, and `total` is their sum. Null is what is not known.
     pub struct Tokens {
         /// Input that was not in a cache.
         pub input: Option<u64>,
         /// Input that was read from a cache.
         pub cache_read: Option<u64>,
-        /// Input that was written to a cache for the usual time.
+        /// Input that was written to a cache.
         pub cache_write: Option<u64>,
-        /// Input that was written to a cache for an hour.
+        /// How much of `cache_write` is kept for an hour.
         pub cache_write_1h: Option<u64>,
-        /// Output, without reasoning.
+        /// All output, reasoning included.
         pub output: Option<u64>,
-        /// Reasoning.
+        /// How much of `output` is reasoning.
         pub reasoning: Option<u64>,
-        /// All that are known.
+        /// The sum of those that are known.
         pub total: u64,
     }
 }

@@ -100,7 +100,7 @@ document! {
 }
 
 document! {
-    /// Tokens, in buckets that do not overlap.
+    /// Tokens: `input`, `cache_read`, `cache_write` and `output` do not overlap. Null is what is not known.
     pub struct Usage {
         /// Input that was not in a cache.
         pub input: Option<u64>,
@@ -108,9 +108,9 @@ document! {
         pub cache_read: Option<u64>,
         /// Input that was written to a cache.
         pub cache_write: Option<u64>,
-        /// Output, without reasoning.
+        /// All output, reasoning included.
         pub output: Option<u64>,
-        /// Reasoning.
+        /// How much of `output` is reasoning.
         pub reasoning: Option<u64>,
     }
 }

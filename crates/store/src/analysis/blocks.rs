@@ -16,6 +16,7 @@ use quipu_prices::Prices;
 use super::names::Names;
 use crate::Store;
 use crate::catalogue::{Filter, Result, Slots};
+use crate::documents;
 use crate::stats::{Of, Pricer, Spent, subjects};
 
 /// Agents whose subscriptions count by blocks of five hours.
@@ -50,26 +51,42 @@ struct Block {
 }
 
 impl Store {
-    /// The five-hour blocks of usage by agent, the earliest first. Of the filter, agents (those with subscriptions unless
-    /// it names others), projects, branches and titles matter; `since` leaves out blocks that ended by then, and `until` those
-    /// that began after it. Where blocks begin depends on all that was done before, and not on these two.
+    /// The five-hour blocks of usage by agent, the earliest first: [`Store::blocks_over`] all directories.
     ///
     /// # Errors
     ///
     /// When the catalogue cannot be used.
     pub fn blocks(&self, filter: &Filter, prices: &Prices, now: Timestamp) -> Result<Blocks> {
+        self.blocks_over(filter, None, prices, now)
+    }
+
+    /// The five-hour blocks of usage by agent in some directories, the earliest first. Of the filter, agents (those with
+    /// subscriptions unless it names others), branches, titles and what others submitted matter; `since` leaves out blocks that ended by then, and `until` those
+    /// that began after it. Where blocks begin depends on all that was done before, and not on these two.
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn blocks_over(
+        &self,
+        filter: &Filter,
+        directories: Option<&[String]>,
+        prices: &Prices,
+        now: Timestamp,
+    ) -> Result<Blocks> {
         let mut of = Filter {
             model: None,
             since: None,
             until: None,
             subagents: true,
             duplicates: true,
+            received: filter.received.in_figures(),
             ..filter.clone()
         };
         if of.agents.is_empty() {
             of.agents = SUBSCRIPTIONS.map(str::to_owned).to_vec();
         }
-        let subjects = subjects(self.catalogue(), &of, None)?;
+        let subjects = subjects(self.catalogue(), &of, directories)?;
         let agent_of = |transcript| subjects.get(&transcript).map(|it| it.agent.as_str());
         let mut agents: BTreeMap<&str, BTreeMap<i64, Quarter>> = BTreeMap::new();
         let (mut models, mut pricer) = (Names::default(), Pricer::new(prices));
@@ -188,7 +205,7 @@ impl Block {
             first_activity: slot(self.first)?,
             last_activity: slot(self.last.checked_add(1)?)?,
             active_quarters: self.active,
-            spent: super::spent(&self.spent),
+            spent: documents::spent(&self.spent),
             models: names,
             active,
             left_ms,

@@ -10,9 +10,10 @@ use quipu_model::{Body, Event, Json, NoteKind};
 
 use super::parts::{self, Part};
 use super::turns::{Chain, TurnFact, Turns};
-use super::{Micros, Window, time, time_of, tokens};
+use super::{Micros, Window, time, time_of};
 use crate::Store;
 use crate::catalogue::TranscriptRow;
+use crate::documents::tokens;
 use crate::events::ALL;
 use crate::import::ImportError;
 

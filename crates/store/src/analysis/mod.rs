@@ -29,12 +29,8 @@ pub use blocks::{BLOCK, SUBSCRIPTIONS};
 
 use jiff::Timestamp;
 use quipu_api::Time;
-use quipu_api::Usd;
-use quipu_api::stats::{Spent as SpentDocument, Tokens};
-use quipu_model::Usage;
 
 use crate::catalogue::TranscriptRow;
-use crate::stats::Spent;
 
 /// Which part of a long list is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,30 +89,4 @@ fn between(from: Micros, to: Micros) -> Option<u64> {
     u64::try_from(to.checked_sub(from)?)
         .ok()
         .map(|it| it / 1000)
-}
-
-/// Tokens as a document has them: reasoning is not in the output again.
-fn tokens(usage: &Usage) -> Tokens {
-    let without =
-        |all: Option<u64>, part: Option<u64>| all.map(|all| all.saturating_sub(part.unwrap_or(0)));
-    Tokens {
-        input: usage.input,
-        cache_read: usage.cache_read,
-        cache_write: without(usage.cache_write, usage.cache_write_1h),
-        cache_write_1h: usage.cache_write_1h,
-        output: without(usage.output, usage.reasoning),
-        reasoning: usage.reasoning,
-        total: usage.total(),
-    }
-}
-
-fn spent(spent: &Spent) -> SpentDocument {
-    SpentDocument {
-        calls: spent.calls,
-        tokens: tokens(&spent.tokens),
-        searches: spent.searches,
-        usd: spent.dollars().map(Usd::of),
-        unpriced_tokens: spent.unpriced,
-        unpriced_searches: spent.unpriced_searches,
-    }
 }

@@ -118,6 +118,7 @@ impl Store {
             until: None,
             subagents: true,
             duplicates: true,
+            received: filter.received.in_figures(),
             ..filter.clone()
         };
         let meant = subjects(self.catalogue(), &of, directories)?;

@@ -25,7 +25,12 @@ fn store() -> (Machine, Store) {
     .into_iter()
     .enumerate()
     {
-        session.answer(ms, &format!("m{n}"), &text("x"), (1_000, 0, 100));
+        let content = if n == 0 {
+            tool("t", "Bash", "{}")
+        } else {
+            text("x")
+        };
+        session.answer(ms, &format!("m{n}"), &content, (1_000, 0, 100));
     }
     session.lines = session.lines.replace("m-1", "claude-opus-4-5-20251101");
     let (machine, store, _) = session.import();
@@ -110,4 +115,35 @@ fn filters_leave_blocks_out_and_never_move_them() {
         ..Filter::default()
     };
     assert_eq!(blocks(&store, &other, 100 * HOUR).blocks, []);
+}
+
+#[test]
+fn blocks_are_of_the_directories_that_are_meant_and_of_ones_own_sessions() {
+    use crate::catalogue::Received;
+    let (_machine, store) = store();
+    let over = |directory: &str| {
+        let directories = [directory.to_owned()];
+        let all = store.blocks_over(
+            &Filter::default(),
+            Some(&directories),
+            &Prices::builtin(),
+            at(100 * HOUR),
+        );
+        all.unwrap().blocks.len()
+    };
+    assert_eq!((over("/code"), over("/elsewhere")), (3, 0));
+    // What others spent is not one's own, unless it is asked for.
+    receive_all(&store);
+    let of = |received: Received| {
+        let filter = Filter {
+            received,
+            ..Filter::default()
+        };
+        let tools = store.tools_over(&filter, None).unwrap().transcripts;
+        (blocks(&store, &filter, 100 * HOUR).blocks.len(), tools)
+    };
+    assert_eq!(of(Received::AsUsual), (0, 0));
+    assert_eq!(of(Received::Without), (0, 0));
+    assert_eq!(of(Received::With), (3, 1));
+    assert_eq!(of(Received::From("anon_7".to_owned())), (3, 1));
 }

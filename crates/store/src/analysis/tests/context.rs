@@ -169,6 +169,6 @@ fn a_log_that_states_its_window_is_believed() {
     );
     let tokens = turn.tokens.as_ref().unwrap();
     assert_eq!((tokens.input, tokens.cache_read), (Some(40), Some(60)));
-    assert_eq!((tokens.output, tokens.reasoning), (Some(6), Some(4)));
+    assert_eq!((tokens.output, tokens.reasoning), (Some(10), Some(4)));
     assert_eq!(turn.limit_tokens, Some(1_000));
 }
