@@ -1,8 +1,9 @@
 //! Where the time went, what filled the window, how tools fared, and the windows of subscriptions.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
+use jiff::tz::TimeZone;
 use quipu_api::blocks::Blocks;
 use quipu_api::context::ContextTurns;
 use quipu_api::timeline::Timeline;
@@ -13,8 +14,8 @@ use quipu_store::catalogue::TranscriptRow;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use super::query::{Params, Which, first, limit};
-use super::transcripts::find;
+use super::query::{Params, Path, Which, first, limit};
+use super::transcripts::{directories, find};
 use crate::App;
 use crate::access::MayRead;
 use crate::answer::{Ready, json};
@@ -43,7 +44,7 @@ impl Part {
 }
 
 /// Works something out of a whole transcript, once for each state of it.
-async fn worked_out<T: Serialize + Send + 'static>(
+pub(super) async fn worked_out<T: Serialize + Send + 'static>(
     app: &App,
     question: String,
     id: String,
@@ -149,21 +150,35 @@ pub(crate) async fn tools_over(
     Params(which): Params<Which>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let listing = which.listing(app.clock().now())?;
+    let listing = which.listing(app.clock().now(), &TimeZone::system())?;
     let ledger = app
         .read(move |store| {
-            let directories = match &listing.project {
-                None => None,
-                Some(project) => {
-                    let mut all = store.directories()?;
-                    all.retain(|directory| project.has(directory));
-                    Some(all)
-                }
-            };
+            let directories = directories(store, &listing)?;
             Ok(store.tools_over(&listing.filter, directories.as_deref())?)
         })
         .await?;
     json(&ledger, &headers)
+}
+
+/// Which blocks. A block is of all that was done in its time, so there is no filter by model.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BlocksWanted {
+    /// Only these agents, by name or the beginning of it; several with commas. Those with subscriptions unless told.
+    agent: Option<String>,
+    /// Only this directory and those below it, or directories with this name in their path.
+    project: Option<String>,
+    /// Only this branch.
+    branch: Option<String>,
+    /// Only titles with this in them.
+    title: Option<String>,
+    /// Only blocks that ended after this: a date, RFC 3339, or an age such as `7d`.
+    since: Option<String>,
+    /// Only blocks that began before the end of this.
+    until: Option<String>,
+    /// Count what others submitted as well. Without this, only one's own sessions are counted.
+    received: bool,
 }
 
 /// The 5-hour windows of subscriptions: what was used in each, and what is left of the one at hand.
@@ -172,20 +187,33 @@ pub(crate) async fn tools_over(
     path = "/api/v1/stats/blocks",
     operation_id = "getBlocks",
     tag = "figures",
-    params(Which),
+    params(BlocksWanted),
     responses((status = 200, body = Blocks), (status = 400, body = Problem))
 )]
 pub(crate) async fn blocks(
     State(app): State<App>,
     _: MayRead,
-    Params(which): Params<Which>,
+    Params(wanted): Params<BlocksWanted>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let now = app.clock().now();
-    let listing = which.listing(now)?;
+    let which = Which {
+        agent: wanted.agent,
+        project: wanted.project,
+        branch: wanted.branch,
+        model: None,
+        title: wanted.title,
+        since: wanted.since,
+        until: wanted.until,
+        received: wanted.received,
+    };
+    let listing = which.listing(now, &TimeZone::system())?;
     let prices = app.prices().clone();
     let blocks = app
-        .read(move |store| Ok(store.blocks(&listing.filter, &prices, now)?))
+        .read(move |store| {
+            let directories = directories(store, &listing)?;
+            Ok(store.blocks_over(&listing.filter, directories.as_deref(), &prices, now)?)
+        })
         .await?;
     json(&blocks, &headers)
 }

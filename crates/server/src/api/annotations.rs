@@ -1,9 +1,10 @@
 //! Labels and notes of people. They are kept beside transcripts, never inside.
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
+use http_body_util::LengthLimitError;
 use quipu_api::annotations::{Annotations, Label, LabelCount, PersonNote};
 use quipu_store::Store;
 use quipu_store::annotations::{AnnotationError, Target, Who};
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
 
+use super::query::Path;
 use super::transcripts::find;
 use crate::App;
 use crate::access::{MayRead, MayWrite};
@@ -19,6 +21,27 @@ use crate::problem::Problem;
 
 /// The longest body that is read here.
 pub(crate) const LONGEST: usize = 64 << 10;
+
+/// A small body. What is longer is not read.
+#[derive(Debug)]
+pub(crate) struct Small(pub(crate) Bytes);
+
+impl FromRequest<App> for Small {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _app: &App) -> Result<Self, Problem> {
+        use std::error::Error as _;
+        let read = axum::body::to_bytes(request.into_body(), LONGEST).await;
+        read.map(Self).map_err(|error| {
+            let too_long = |it: &(dyn std::error::Error + 'static)| it.is::<LengthLimitError>();
+            if error.source().is_some_and(too_long) {
+                Problem::too_large(LONGEST as u64)
+            } else {
+                Problem::bad_request("the body did not arrive whole")
+            }
+        })
+    }
+}
 
 /// Reads a small JSON body. Unknown fields are rejected.
 pub(crate) fn body<T: DeserializeOwned>(headers: &HeaderMap, bytes: &Bytes) -> Result<T, Problem> {
@@ -50,6 +73,12 @@ impl From<AnnotationError> for Problem {
                 Self::not_found(error)
             }
             AnnotationError::TooMany => Self::conflict(error),
+            AnnotationError::Full(_) => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "full",
+                "There is no room for more",
+            )
+            .detail(error.to_string()),
             AnnotationError::Io { .. } => Self::store(error),
             error => Self::bad_request(error),
         }
@@ -178,14 +207,14 @@ pub(crate) async fn list(
     tag = "annotations",
     params(("id" = String, Path, description = "Its id, the beginning of one, or `last`")),
     request_body = NewLabel,
-    responses((status = 201, body = Label), (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem))
+    responses((status = 201, body = Label), (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem), (status = 507, description = "There is no room for more labels and notes", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn add_label(
     State(app): State<App>,
     may: MayWrite,
     Path(id): Path<String>,
     headers: HeaderMap,
-    bytes: Bytes,
+    Small(bytes): Small,
 ) -> Result<Response, Problem> {
     let new: NewLabel = body(&headers, &bytes)?;
     let label = change(&app, may, id, new.seq, move |store, transcript, who| {
@@ -212,7 +241,7 @@ pub(crate) async fn remove_label(
     may: MayWrite,
     Path(id): Path<String>,
     headers: HeaderMap,
-    bytes: Bytes,
+    Small(bytes): Small,
 ) -> Result<Response, Problem> {
     let new: NewLabel = body(&headers, &bytes)?;
     change(&app, may, id, None, move |store, transcript, who| {
@@ -232,14 +261,14 @@ pub(crate) async fn remove_label(
     tag = "annotations",
     params(("id" = String, Path, description = "Its id, the beginning of one, or `last`")),
     request_body = NewNote,
-    responses((status = 201, body = PersonNote), (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem))
+    responses((status = 201, body = PersonNote), (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem), (status = 507, description = "There is no room for more labels and notes", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn add_note(
     State(app): State<App>,
     may: MayWrite,
     Path(id): Path<String>,
     headers: HeaderMap,
-    bytes: Bytes,
+    Small(bytes): Small,
 ) -> Result<Response, Problem> {
     let new: NewNote = body(&headers, &bytes)?;
     let note = change(&app, may, id, new.seq, move |store, transcript, who| {
@@ -262,14 +291,14 @@ pub(crate) async fn add_note(
         ("note" = String, Path, description = "The id of the note")
     ),
     request_body = EditedNote,
-    responses((status = 200, body = PersonNote), (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem))
+    responses((status = 200, body = PersonNote), (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem), (status = 507, description = "There is no room for more labels and notes", body = Problem, content_type = "application/problem+json"))
 )]
 pub(crate) async fn edit_note(
     State(app): State<App>,
     may: MayWrite,
     Path((id, note)): Path<(String, String)>,
     headers: HeaderMap,
-    bytes: Bytes,
+    Small(bytes): Small,
 ) -> Result<Response, Problem> {
     let edited: EditedNote = body(&headers, &bytes)?;
     let note = change(&app, may, id, None, move |store, transcript, who| {

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::{
@@ -13,6 +13,7 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use quipu_store::blobs::{BlobId, mime};
 
+use super::query::Path;
 use crate::App;
 use crate::access::MayRead;
 use crate::answer::is_known;
@@ -58,7 +59,8 @@ pub(crate) async fn blob(
     let id: BlobId = sha256
         .parse()
         .map_err(|_| Problem::bad_parameter("sha256", "it is not 64 hex digits"))?;
-    let etag = HeaderValue::from_str(&format!("\"{sha256}\""))
+    // Weak, since the same bytes may be packed in several ways.
+    let etag = HeaderValue::from_str(&format!("W/\"{sha256}\""))
         .map_err(|_| Problem::bad_parameter("sha256", "it is not 64 hex digits"))?;
     let (file, length, kind) = app
         .read(move |store| {

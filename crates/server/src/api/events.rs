@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use quipu_api::serve::EventPage;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::query::{Params, first, limit};
+use super::query::{Params, Path, first, limit};
 use super::transcripts::find;
 use crate::App;
 use crate::access::MayRead;

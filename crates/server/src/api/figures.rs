@@ -1,6 +1,6 @@
 //! What was spent and done, and the proof of it.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use jiff::tz::TimeZone;
@@ -12,7 +12,7 @@ use quipu_store::stats::By;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::query::{Params, Which};
+use super::query::{Params, Path, Which};
 use super::transcripts::{find, with_question};
 use crate::App;
 use crate::access::MayRead;
@@ -38,10 +38,12 @@ pub(crate) struct Wanted {
     since: Option<String>,
     /// Only what began before the end of this.
     until: Option<String>,
-    /// How figures are grouped: `day`, `week`, `month`, `hour`, `agent`, `model`, `project`, `branch`, `tool`, `session`, …;
-    /// several with commas. By day unless told.
+    /// How figures are grouped: `day`, `week`, `month`, `agent`, `model`, `project`, `branch`, `tool`, `session`,
+    /// `subagent`; several with commas. By day unless told.
     by: Option<String>,
-    /// The time zone that days are of, such as `Europe/Berlin`. That of the server unless told.
+    /// Count what others submitted as well. Without this, only one's own sessions are counted.
+    received: bool,
+    /// The time zone that days are of, also those of `since` and `until`, such as `Europe/Berlin`. That of the server unless told.
     zone: Option<String>,
 }
 
@@ -64,7 +66,9 @@ pub(crate) struct WasteWanted {
     since: Option<String>,
     /// Only what began before the end of this.
     until: Option<String>,
-    /// The time zone that days are of, such as `Europe/Berlin`. That of the server unless told.
+    /// Count what others submitted as well. Without this, only one's own sessions are counted.
+    received: bool,
+    /// The time zone that days are of, also those of `since` and `until`, such as `Europe/Berlin`. That of the server unless told.
     zone: Option<String>,
     /// How many sessions of each kind, the worst first: 0 to 100, 5 unless told.
     #[param(maximum = 100)]
@@ -81,6 +85,7 @@ impl WasteWanted {
             title: self.title.clone(),
             since: self.since.clone(),
             until: self.until.clone(),
+            received: self.received,
         }
     }
 }
@@ -95,6 +100,7 @@ impl Wanted {
             title: self.title.clone(),
             since: self.since.clone(),
             until: self.until.clone(),
+            received: self.received,
         }
     }
 
@@ -141,8 +147,8 @@ pub(crate) async fn stats(
     Params(wanted): Params<Wanted>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let listing = wanted.which().listing(app.clock().now())?;
     let (by, zone) = (wanted.by()?, zone(wanted.zone.as_deref())?);
+    let listing = wanted.which().listing(app.clock().now(), &zone)?;
     let prices = app.prices().clone();
     let stats = app
         .read(move |store| {
@@ -172,8 +178,8 @@ pub(crate) async fn waste(
     Params(wanted): Params<WasteWanted>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let listing = wanted.which().listing(app.clock().now())?;
     let zone = zone(wanted.zone.as_deref())?;
+    let listing = wanted.which().listing(app.clock().now(), &zone)?;
     let worst = wanted.worst.unwrap_or(5);
     if worst > 100 {
         return Err(Problem::bad_parameter("worst", "it is from 0 to 100"));

@@ -1,11 +1,12 @@
 //! What requests ask with: parameters, and which transcripts they mean.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use quipu_search::when::{self, Clock};
-use quipu_store::catalogue::{After, Filter, Order};
+use quipu_store::catalogue::{After, Filter, Order, Received};
 use quipu_store::facade::{Listing, Project};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,25 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
             Problem::bad_request(format!("the parameters cannot be read: {why}"))
                 .hint("/api/v1/openapi.json lists the parameters of each address")
         })
+    }
+}
+
+/// What the address of a request names.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, app).await;
+        read.map(|axum::extract::Path(named)| Self(named))
+            .map_err(|rejected| match rejected {
+                PathRejection::FailedToDeserializePathParams(error) => {
+                    Problem::bad_request(format!("the address cannot be read: {error}"))
+                }
+                _ => Problem::internal(),
+            })
     }
 }
 
@@ -63,7 +83,7 @@ impl From<Sort> for Order {
     }
 }
 
-/// Which transcripts are meant: the filters of `quipu list`.
+/// Which transcripts figures are of: the filters of `quipu stats`.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -82,14 +102,27 @@ pub(crate) struct Which {
     pub(crate) since: Option<String>,
     /// Only what began before the end of this.
     pub(crate) until: Option<String>,
+    /// Count what others submitted as well. Without this, only one's own sessions are counted.
+    pub(crate) received: bool,
+}
+
+/// Refuses a filter that is too long.
+pub(crate) fn short(name: &'static str, value: Option<&str>) -> Result<(), Problem> {
+    match value {
+        Some(value) if value.len() > LONGEST => Err(Problem::bad_parameter(
+            name,
+            format!("longer than {LONGEST} bytes"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The longest filter.
 const LONGEST: usize = 1024;
 
 impl Which {
-    /// What is asked for, now.
-    pub(crate) fn listing(&self, now: Timestamp) -> Result<Listing, Problem> {
+    /// What is asked for, now. Days are those of a zone.
+    pub(crate) fn listing(&self, now: Timestamp, zone: &TimeZone) -> Result<Listing, Problem> {
         let all = [
             ("agent", &self.agent),
             ("project", &self.project),
@@ -98,16 +131,11 @@ impl Which {
             ("title", &self.title),
         ];
         for (name, value) in all {
-            if value.as_ref().is_some_and(|value| value.len() > LONGEST) {
-                return Err(Problem::bad_parameter(
-                    name,
-                    format!("longer than {LONGEST} bytes"),
-                ));
-            }
+            short(name, value.as_deref())?;
         }
         let clock = Clock {
             now,
-            zone: TimeZone::system(),
+            zone: zone.clone(),
         };
         let wrong = |name: &'static str| {
             move |error: when::WhenError| Problem::bad_parameter(name, &error).hint(error.hint())
@@ -128,6 +156,11 @@ impl Which {
                 title: self.title.clone(),
                 since: since.map(Timestamp::as_millisecond),
                 until: until.map(Timestamp::as_millisecond),
+                received: if self.received {
+                    Received::With
+                } else {
+                    Received::AsUsual
+                },
                 ..Filter::default()
             },
             project: project.map_err(|error| Problem::bad_parameter("project", error))?,

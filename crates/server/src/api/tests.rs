@@ -15,26 +15,68 @@ use serde_json::{Value, json};
 
 use crate::testkit::Served;
 
+/// What tells a session from others.
+struct Said<'s> {
+    id: &'s str,
+    day: u32,
+    cwd: &'s str,
+    branch: &'s str,
+    model: &'s str,
+    asked: &'s str,
+}
+
+/// Three sessions, no two of which are alike in anything.
+const SAID: [Said<'static>; 3] = [
+    Said {
+        id: "11111111-1111-4111-8111-111111111111",
+        day: 1,
+        cwd: "/code/relay",
+        branch: "main",
+        model: "claude-sonnet-4-5-20250929",
+        asked: "Find the flaky <script>alert(1)</script> test",
+    },
+    Said {
+        id: "22222222-2222-4222-8222-222222222222",
+        day: 2,
+        cwd: "/code/relay/deep",
+        branch: "feature/relay",
+        model: "claude-opus-4-5-20251101",
+        asked: "Why is the flaky build slow",
+    },
+    Said {
+        id: "33333333-3333-4333-8333-333333333333",
+        day: 3,
+        cwd: "/code/other",
+        branch: "fix",
+        model: "claude-haiku-4-5-20251001",
+        asked: "Rename the flaky thing",
+    },
+];
+
 /// A session of Claude Code: two questions, a tool that fails, one that is not answered, a secret and a picture.
-fn session(id: &str, day: u32) -> String {
+fn session(said: &Said<'_>) -> String {
+    let Said {
+        id,
+        day,
+        cwd,
+        branch,
+        model,
+        asked,
+    } = said;
     let usage = json!({"input_tokens": 100, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 0, "output_tokens": 20});
     let at = |second: u32| format!("2026-10-{day:02}T10:00:{second:02}.000Z");
     let line = |n: u32, kind: &str, message: Value| {
         json!({"type": kind, "uuid": format!("{id}-{n}"), "parentUuid": (n > 1).then(|| format!("{id}-{}", n - 1)),
-            "sessionId": id, "timestamp": at(n), "cwd": "/code/relay", "gitBranch": "main", "version": "2.1.0",
+            "sessionId": id, "timestamp": at(n), "cwd": cwd, "gitBranch": branch, "version": "2.1.0",
             "isSidechain": false, "userType": "external", "message": message})
         .to_string()
     };
     let answer = |n: u32, content: Value| {
-        json!({"id": format!("msg_{id}_{n}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5-20250929",
+        json!({"id": format!("msg_{id}_{n}"), "type": "message", "role": "assistant", "model": model,
             "content": content, "stop_reason": "tool_use", "usage": usage})
     };
     let lines = [
-        line(
-            1,
-            "user",
-            json!({"role": "user", "content": "Find the flaky <script>alert(1)</script> test"}),
-        ),
+        line(1, "user", json!({"role": "user", "content": asked})),
         line(
             2,
             "assistant",
@@ -69,13 +111,9 @@ fn session(id: &str, day: u32) -> String {
 fn fill(home: &Path) {
     let logs = home.join("logs/projects/-code-relay");
     std::fs::create_dir_all(&logs).unwrap();
-    let ids = [
-        "11111111-1111-4111-8111-111111111111",
-        "22222222-2222-4222-8222-222222222222",
-        "33333333-3333-4333-8333-333333333333",
-    ];
-    for (n, id) in (1..).zip(ids) {
-        std::fs::write(logs.join(format!("{id}.jsonl")), session(id, n)).unwrap();
+    for said in &SAID {
+        let path = logs.join(format!("{}.jsonl", said.id));
+        std::fs::write(path, session(said)).unwrap();
     }
     let store = Store::open(home).unwrap();
     let options = ImportOptions {
@@ -124,15 +162,39 @@ fn lists_are_paged_and_filtered() {
         cursor.is_empty() && seen[0] > seen[1] && seen[1] > seen[2],
         "{seen:?}"
     );
-    let count = |query: &str| {
+    // Which sessions come, by the days they are of.
+    let days = |query: &str| {
         let list = served.get(&format!("/api/v1/transcripts?{query}")).json();
-        list["transcripts"].as_array().map(Vec::len)
+        let rows = list["transcripts"].as_array().unwrap().iter();
+        let ids = rows.map(|row| row["run_id"].as_str().unwrap().to_owned());
+        let days = ids.map(|id| SAID.iter().find(|said| said.id == id).unwrap().day);
+        days.collect::<Vec<_>>()
     };
-    assert_eq!(count("agent=claude"), Some(3));
-    assert_eq!(count("agent=codex"), Some(0));
-    assert_eq!(count("until=2026-10-01"), Some(1));
-    assert_eq!(count("project=relay&branch=main&model=sonnet"), Some(3));
-    assert_eq!(count("title=flaky&sort=oldest&all=true"), Some(3));
+    assert_eq!(days("agent=claude"), [3, 2, 1]);
+    assert_eq!(days("agent=codex"), [0; 0]);
+    assert_eq!(days("agent=codex,claude-code"), [3, 2, 1]);
+    assert_eq!(days("until=2026-10-01"), [1]);
+    assert_eq!(days("since=2026-10-03"), [3]);
+    assert_eq!(days("since=2026-10-02&until=2026-10-02"), [2]);
+    assert_eq!(days("project=/code/relay"), [2, 1]);
+    assert_eq!(days("project=other"), [3]);
+    assert_eq!(days("project=/code/rel"), [0; 0]);
+    assert_eq!(days("branch=main"), [1]);
+    assert_eq!(days("branch=feature/relay"), [2]);
+    assert_eq!(days("branch=feature"), [0; 0]);
+    assert_eq!(days("model=opus"), [2]);
+    assert_eq!(days("title=build"), [2]);
+    assert_eq!(days("title=flaky&sort=oldest&all=true"), [1, 2, 3]);
+    assert_eq!(days("project=/code/relay&model=sonnet"), [1]);
+    assert_eq!(days("received=false"), [3, 2, 1]);
+    assert_eq!(days("received=true"), [0; 0]);
+    assert_eq!(days("submitter=anon_"), [0; 0]);
+    let own = SAID[1].id;
+    let label = json!({"label": "odd"});
+    let labelled = served.as_owner("POST", &format!("/api/v1/transcripts/{own}/labels"), &label);
+    assert_eq!(labelled.status, 201);
+    assert_eq!(days("label=odd"), [2]);
+    assert_eq!(days("label=even"), [0; 0]);
 }
 
 #[test]
@@ -143,6 +205,14 @@ fn wrong_parameters_are_named() {
         ("/api/v1/transcripts?limit=1001", "limit"),
         ("/api/v1/transcripts?since=whenever", "since"),
         ("/api/v1/transcripts?cursor=zzz", "cursor"),
+        (
+            &format!("/api/v1/transcripts?submitter={}", "x".repeat(2000)),
+            "submitter",
+        ),
+        (
+            &format!("/api/v1/transcripts?label={}", "x".repeat(2000)),
+            "label",
+        ),
         ("/api/v1/search?q=", "q"),
         ("/api/v1/search?q=(", "q"),
         ("/api/v1/stats?by=colour", "by"),
@@ -165,8 +235,27 @@ fn wrong_parameters_are_named() {
     for path in [
         "/api/v1/transcripts?agnet=x",
         "/api/v1/transcripts?limit=many",
+        // Blocks are of all that was done in their time.
+        "/api/v1/stats/blocks?model=opus",
+        // An address that is no text.
+        "/api/v1/transcripts/%ff",
+        "/api/v1/transcripts/%ff/events",
+        "/api/v1/transcripts/%ff/tree",
+        "/api/v1/transcripts/%ff/cost",
+        "/api/v1/transcripts/%ff/timeline",
+        "/api/v1/transcripts/%ff/annotations",
+        "/api/v1/transcripts/%ff/export?format=html",
+        "/api/v1/blobs/%ff",
     ] {
-        assert_eq!(served.get(path).status, 400, "{path}");
+        let answer = served.get(path);
+        assert_eq!(answer.status, 400, "{path}");
+        let kind = answer.header("content-type");
+        assert_eq!(
+            kind,
+            Some("application/problem+json"),
+            "{path}: {}",
+            answer.text()
+        );
     }
     for id in ["nothing", "%2e%2e", "..%2f..%2fetc", "*", "%00", "1"] {
         let status = served
@@ -324,7 +413,7 @@ fn a_link_to_an_event_holds_while_the_log_grows_and_answers_are_fresh() {
         .home()
         .join(format!("logs/projects/-code-relay/{FIRST}.jsonl"));
     let mut text = std::fs::read_to_string(&log).unwrap();
-    let more = session(FIRST, 1)
+    let more = session(&SAID[0])
         .replace(&format!("{FIRST}-"), &format!("{FIRST}-x"))
         .replace("msg_", "msx_")
         .replace("toolu_", "toolx_");
@@ -467,8 +556,15 @@ fn analyses_and_windows_are_served() {
     );
     let over = served.get("/api/v1/tools").json();
     assert_eq!(over["tools"][0]["calls"], 3, "{over}");
-    let blocks = served.get("/api/v1/stats/blocks").json();
-    assert_eq!(blocks["blocks"].as_array().unwrap().len(), 3, "{blocks}");
+    let blocks = |query: &str| {
+        let blocks = served.get(&format!("/api/v1/stats/blocks?{query}")).json();
+        blocks["blocks"].as_array().unwrap().len()
+    };
+    assert_eq!(blocks(""), 3);
+    assert_eq!(blocks("project=/code/relay"), 2);
+    assert_eq!(blocks("project=/nowhere"), 0);
+    assert_eq!(blocks("branch=main"), 1);
+    assert_eq!(blocks("since=2026-10-03"), 1);
 }
 
 #[test]
@@ -763,4 +859,212 @@ fn pages_of_long_events_are_short() {
     let seqs = page["events"].as_array().unwrap().iter();
     let seqs: Vec<u64> = seqs.map(|event| event["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, [67, 68, 69]);
+}
+
+#[test]
+fn what_others_submitted_is_listed_and_counted_only_where_that_is_asked_for() {
+    use quipu_submit::KeyStore;
+    use quipu_submit::keys::{NewKey, Scope, Scopes};
+    use quipu_submit::testkit::{fresh_id, transcript};
+    use sha2::{Digest as _, Sha256};
+    let served = Served::with(fill, |_| {});
+    let new = NewKey {
+        scopes: Scopes::new([Scope::Submit]),
+        ..NewKey::default()
+    };
+    let keys = KeyStore::at(served.home().join("keys.jsonl"));
+    let key = keys.make(new, &quipu_record::SystemClock).unwrap().1;
+    let id = fresh_id().unwrap();
+    let document = transcript(&id, &key.submitter(false), "all of it passed");
+    let put = served.send(
+        "PUT",
+        &format!("/v1/transcripts/{id}"),
+        &[
+            ("Authorization", &format!("Bearer {}", key.expose())),
+            ("Content-Type", "application/json"),
+            (
+                "Transcript-Sha256",
+                &quipu_model::hex::encode(&Sha256::digest(&document)),
+            ),
+        ],
+        &document,
+    );
+    assert_eq!(put.status, 201, "{}", put.text());
+    let list = |query: &str| {
+        let list = served
+            .get(&format!("/api/v1/transcripts?all=true&{query}"))
+            .json();
+        list["transcripts"].as_array().unwrap().len()
+    };
+    let come = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        list("") == 4
+    });
+    assert!(come, "what was submitted is not listed");
+    let whose = key.pseudonym();
+    assert_eq!(list("received=true"), 1);
+    assert_eq!(list(&format!("submitter={}", &whose[..9])), 1);
+    assert_eq!(list("submitter=anon_nobody"), 0);
+    let number = |path: &str, pointer: &str| {
+        let document = served.get(path).json();
+        document
+            .pointer(pointer)
+            .and_then(Value::as_u64)
+            .unwrap_or(0)
+    };
+    // Of the figures, those of one's own sessions are the same as before.
+    let calls = "/total/did/tool_calls";
+    assert_eq!(number("/api/v1/stats?by=agent", calls), 3);
+    assert_eq!(number("/api/v1/stats?by=agent&received=true", calls), 4);
+    assert_eq!(number("/api/v1/tools", "/transcripts"), 3);
+    assert_eq!(served.get("/api/v1/waste?received=true").status, 200);
+    let blocks = |query: &str| {
+        let blocks = served.get(&format!("/api/v1/stats/blocks?{query}")).json();
+        blocks["blocks"].as_array().unwrap().len()
+    };
+    assert_eq!(blocks(""), 3);
+    assert_eq!(blocks("received=true"), 4);
+    assert_eq!(number("/api/v1/tools?received=true", "/transcripts"), 4);
+}
+
+#[test]
+fn days_are_those_of_the_zone_that_is_asked_for() {
+    let served = Served::with(fill, |_| {});
+    // The first session is at ten in the morning, UTC: late in the evening of that day in one place, and early in another.
+    let calls = |zone: &str, day: &str| {
+        let path = format!("/api/v1/stats?by=day&zone={zone}&since={day}&until={day}");
+        served.get(&path).json()["total"]["spent"]["calls"].as_u64()
+    };
+    assert_eq!(calls("UTC", "2026-10-01"), Some(2));
+    assert_eq!(calls("Pacific/Kiritimati", "2026-10-02"), Some(2));
+    assert_eq!(calls("Pacific/Kiritimati", "2026-10-01"), Some(0));
+    assert_eq!(calls("Pacific/Niue", "2026-09-30"), Some(2));
+}
+
+#[test]
+fn a_run_is_live_for_as_long_as_somebody_writes_it() {
+    use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId};
+    use quipu_record::{RecorderOptions, Storage};
+    let served = Served::with(
+        |home| {
+            let run = RunId::new("a-run").unwrap();
+            let storage = Storage::at(home);
+            let recorder = storage.record(&run, RecorderOptions::default()).unwrap();
+            let text = Block::text(Fidelity::Router, "hello");
+            let body = Body::UserMessage(vec![text]);
+            recorder.record(&Draft::new(Place::run(), body)).unwrap();
+            recorder.close().unwrap();
+        },
+        |_| {},
+    );
+    let live = || served.get("/api/v1/transcripts/a-run").json()["live"].clone();
+    assert_eq!(live(), false);
+    let path = served.home().join("transcripts/a-run.jsonl");
+    let file = std::fs::File::open(&path).unwrap();
+    file.lock().unwrap();
+    // A change, so that what was said before is asked again.
+    std::fs::write(served.home().join("transcripts/other.txt"), b"x").unwrap();
+    let begun = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        live() == true
+    });
+    assert!(begun, "a run that is written is not live");
+    // Letting go changes no file.
+    drop(file);
+    assert_eq!(live(), false);
+}
+
+#[test]
+fn bodies_that_are_too_long_and_journals_that_are_full_are_problems() {
+    use quipu_store::annotations::AnnotationError;
+    let served = Served::with(fill, |_| {});
+    let path = format!("/api/v1/transcripts/{FIRST}/notes");
+    let long = json!({"text": "x".repeat(3 << 20)});
+    let answer = served.as_owner("POST", &path, &long);
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/problem+json")
+    );
+    let full = AnnotationError::Full("journal".into());
+    assert_eq!(crate::problem::Problem::from(full).status(), 507);
+}
+
+#[test]
+fn a_blob_that_is_packed_has_a_weak_tag() {
+    let served = Served::empty();
+    let text = "a text that is long enough to be packed; ".repeat(100);
+    let id = served.app.store().blobs().put(text.as_bytes()).unwrap();
+    let path = format!("/api/v1/blobs/{}", id.digest());
+    let packed = served.send("GET", &path, &[("Accept-Encoding", "gzip")], b"");
+    assert_eq!(packed.status, 200);
+    let tag = packed.header("etag").unwrap();
+    assert!(tag.starts_with("W/"), "{tag}");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let again = served.send("GET", &path, &[("If-None-Match", tag)], b"");
+    assert_eq!(again.status, 304);
+}
+
+#[test]
+fn exports_are_packed_to_their_end() {
+    let served = Served::with(fill, |_| {});
+    let path = format!("/api/v1/transcripts/{FIRST}/export?format=normalized");
+    let packed = served.send("GET", &path, &[("Accept-Encoding", "gzip")], b"");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    // What is packed ends with how long it was.
+    let length = packed.body.last_chunk::<4>().unwrap();
+    let whole = served.get(&path).body.len();
+    assert_eq!(u32::from_le_bytes(*length) as usize, whole);
+}
+
+#[test]
+fn clients_that_read_slowly_hold_up_nobody_but_downloads() {
+    use crate::app::DOWNLOADS;
+    use quipu_model::{Block, Body, Draft, Fidelity, Place, RunId};
+    use quipu_record::{RecorderOptions, Storage};
+    use std::io::{Read as _, Write as _};
+    let served = Served::with(
+        |home| {
+            let run = RunId::new("large").unwrap();
+            let storage = Storage::at(home);
+            let recorder = storage.record(&run, RecorderOptions::default()).unwrap();
+            for _ in 0..24 {
+                let text = Block::text(Fidelity::Router, "x".repeat(1 << 20));
+                let body = Body::UserMessage(vec![text]);
+                recorder.record(&Draft::new(Place::run(), body)).unwrap();
+            }
+            recorder.close().unwrap();
+        },
+        |_| {},
+    );
+    let export = "/api/v1/transcripts/large/export?format=normalized";
+    let mut slow = Vec::new();
+    for _ in 0..DOWNLOADS {
+        let mut stream = served.connect();
+        let host = served.address;
+        write!(stream, "GET {export} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        let mut head = [0; 15];
+        stream.read_exact(&mut head).unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200 OK");
+        slow.push(stream);
+    }
+    // They have begun, and nobody reads on. What takes long is done all the same.
+    let begun = std::time::Instant::now();
+    assert_eq!(served.get("/api/v1/doctor").status, 200);
+    assert_eq!(served.get("/api/v1/transcripts/large/timeline").status, 200);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+    let refused = served.get(export);
+    assert_eq!(refused.status, 503);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(
+        refused.header("content-type"),
+        Some("application/problem+json")
+    );
+    // Whoever goes away makes room.
+    slow.pop();
+    let room = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        served.get(export).status == 200
+    });
+    assert!(room, "a client that is gone still has its place");
 }

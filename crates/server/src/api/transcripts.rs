@@ -1,21 +1,22 @@
 //! One transcript, and many.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use quipu_api::serve::{Lineage, Relative, TranscriptDetail, Transcripts};
 use quipu_store::Store;
-use quipu_store::catalogue::{After, Filter, NotFound, TranscriptRow};
+use quipu_store::catalogue::{After, Filter, NotFound, Received, TranscriptRow};
 use quipu_store::documents;
 use quipu_store::facade::Listing;
 use quipu_store::stats::Question;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::query::{Params, Sort, Which, after, cursor, limit};
+use super::query::{Params, Path, Sort, Which, after, cursor, limit, short};
 use crate::App;
 use crate::access::MayRead;
 use crate::answer::{Ready, json};
+use crate::control::is_locked;
 use crate::problem::Problem;
 
 /// Which transcripts are listed, and how. The filters are those of [`Which`]: a flattened struct could not reject unknown
@@ -40,6 +41,10 @@ pub(crate) struct Wanted {
     until: Option<String>,
     /// Only those with this label.
     label: Option<String>,
+    /// Only what others submitted to this home.
+    received: bool,
+    /// Only what this submitter sent: a pseudonym, or the beginning of one.
+    submitter: Option<String>,
     /// Sub-agents and copies as well.
     all: bool,
     /// What comes first.
@@ -62,6 +67,16 @@ impl Wanted {
             title: self.title.clone(),
             since: self.since.clone(),
             until: self.until.clone(),
+            received: false,
+        }
+    }
+
+    /// Whether what others submitted is asked for.
+    fn received(&self) -> Received {
+        match &self.submitter {
+            Some(submitter) => Received::From(submitter.clone()),
+            None if self.received => Received::Only,
+            None => Received::With,
         }
     }
 }
@@ -81,11 +96,15 @@ pub(crate) async fn list(
     Params(wanted): Params<Wanted>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let mut listing = wanted.which().listing(app.clock().now())?;
+    let zone = jiff::tz::TimeZone::system();
+    let mut listing = wanted.which().listing(app.clock().now(), &zone)?;
+    short("label", wanted.label.as_deref())?;
+    short("submitter", wanted.submitter.as_deref())?;
     let limit = limit(wanted.limit, 100, 1000)?;
     listing.label.clone_from(&wanted.label);
     listing.order = wanted.sort.into();
     listing.limit = Some(limit + 1);
+    listing.filter.received = wanted.received();
     listing.filter.subagents = wanted.all;
     listing.filter.duplicates = wanted.all;
     if let Some(cursor) = &wanted.cursor {
@@ -127,13 +146,17 @@ pub(crate) async fn one(
         return Ok(ready.respond(&headers));
     }
     let prices = app.prices().clone();
-    let ready = app
+    let (ready, live) = app
         .read(move |store| {
             let row = find(store, &id)?;
-            Ready::json(&detail(store, &row, &prices)?)
+            let detail = detail(store, &row, &prices)?;
+            Ok((Ready::json(&detail)?, detail.live))
         })
         .await?;
-    app.cache().put(&question, version, &ready);
+    // That a recorder lets go of its file changes no file.
+    if !live {
+        app.cache().put(&question, version, &ready);
+    }
     Ok(ready.respond(&headers))
 }
 
@@ -182,22 +205,11 @@ fn detail(
     Ok(TranscriptDetail {
         lineage: lineage(store, row)?,
         spent: documents::spent(&store.spent(row, prices)?),
-        live: row.recorded && is_recorded_now(row),
+        live: row.recorded && is_locked(&row.path),
         labels,
         notes: written.notes.len() as u64,
         transcript: documents::transcript(row),
     })
-}
-
-/// Whether somebody holds the file of a run to write to it.
-fn is_recorded_now(row: &TranscriptRow) -> bool {
-    let Ok(file) = std::fs::File::open(&row.path) else {
-        return false;
-    };
-    matches!(
-        file.try_lock_shared(),
-        Err(std::fs::TryLockError::WouldBlock)
-    )
 }
 
 fn relative(row: &TranscriptRow) -> Relative {
@@ -235,6 +247,19 @@ fn lineage(store: &Store, row: &TranscriptRow) -> Result<Lineage, Problem> {
     })
 }
 
+/// The directories of the project that is asked for, where one is.
+pub(crate) fn directories(
+    store: &Store,
+    listing: &Listing,
+) -> Result<Option<Vec<String>>, Problem> {
+    let Some(project) = &listing.project else {
+        return Ok(None);
+    };
+    let mut all = store.directories()?;
+    all.retain(|directory| project.has(directory));
+    Ok(Some(all))
+}
+
 /// What is asked of figures: which transcripts, and their directories where a project is named.
 pub(crate) fn with_question<T>(
     store: &Store,
@@ -244,14 +269,7 @@ pub(crate) fn with_question<T>(
     zone: &jiff::tz::TimeZone,
     ask: impl FnOnce(&Question<'_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    let directories = match &listing.project {
-        None => None,
-        Some(project) => {
-            let mut all = store.directories()?;
-            all.retain(|directory| project.has(directory));
-            Some(all)
-        }
-    };
+    let directories = directories(store, listing)?;
     let filter = Filter {
         subagents: true,
         ..listing.filter.clone()

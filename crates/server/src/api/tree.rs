@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use quipu_api::tree::{Forest, SessionTree, TreeSession};
@@ -14,6 +14,7 @@ use quipu_store::documents;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::query::Path;
 use super::transcripts::find;
 use crate::App;
 use crate::access::MayRead;
