@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu_exchange::Chain;
 use quipu_exchange::lines::Limits;
@@ -266,6 +267,23 @@ pub fn repair(path: &Path, limits: Limits) -> Result<Mended, Error> {
     mend(&file, path, &mut found)
 }
 
+/// How often a file that is taken is looked at again, and how soon.
+const LOOKS: u32 = 20;
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Takes the file of a run. Whoever asks whether a run is written has its lock for a moment, which makes nobody its writer.
+fn lock(file: &DiskFile, path: &Path) -> Result<(), Error> {
+    for look in 1.. {
+        match file.file().try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if look < LOOKS => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked(path.to_owned())),
+            Err(TryLockError::Error(e)) => return Err(Error::io("lock", path)(e)),
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn open_locked(path: &Path, create: bool) -> Result<DiskFile, Error> {
     // The file may be replaced between opening and locking it; then the lock is on the wrong one.
     for _ in 0..8 {
@@ -280,11 +298,7 @@ pub(crate) fn open_locked(path: &Path, create: bool) -> Result<DiskFile, Error> 
         {
             return Err(Error::NotAFile(path.to_owned()));
         }
-        match file.file().try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked(path.to_owned())),
-            Err(TryLockError::Error(e)) => return Err(Error::io("lock", path)(e)),
-        }
+        lock(&file, path)?;
         if file.is_in_place().map_err(Error::io("look at", path))? {
             return Ok(file);
         }

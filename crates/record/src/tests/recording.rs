@@ -231,6 +231,21 @@ fn a_second_writer_is_refused() {
 }
 
 #[test]
+fn who_only_asks_whether_a_run_is_written_turns_no_writer_away() {
+    let site = Site::new();
+    drop(site.record("r"));
+    let looks = std::fs::File::open(site.path("r")).unwrap();
+    looks.lock_shared().unwrap();
+    let ends = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        drop(looks);
+    });
+    let recorder = site.record("r");
+    recorder.record(&said("one")).unwrap();
+    ends.join().unwrap();
+}
+
+#[test]
 fn child_runs_name_their_parent_on_every_event() {
     let site = Site::new();
     let parent = site.record("p");
