@@ -484,7 +484,7 @@ mod tests {
             .build()
             .unwrap();
         let (at_once, highest) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (end, ended) = mpsc::channel::<()>();
+        let (end, ended) = mpsc::sync_channel::<()>(1);
         let ended = Arc::new(Mutex::new(ended));
         runtime.block_on(async {
             for _ in 0..most + 3 {

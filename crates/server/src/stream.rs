@@ -183,7 +183,7 @@ mod tests {
                 let (writer, from) = pipe();
                 let made = tokio::task::spawn_blocking(move || {
                     writer.make(|mut writer| {
-                        writer.write_all(&[7; PIECE + 10]).unwrap();
+                        writer.write_all(&vec![7; PIECE + 10]).unwrap();
                         assert!(fails != "panic", "as it should");
                         if fails == "no" { Ok(()) } else { Err(()) }
                     })

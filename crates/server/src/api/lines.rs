@@ -176,15 +176,14 @@ impl Lines {
         self.slice(from, most, total, &mut |number, from| {
             let key = (state.clone(), number);
             let kept = self.kept.lock().blocks.get(&key).cloned();
-            let block = match kept {
-                Some(block) => block,
-                None => {
-                    let block = Arc::new(Block::read(store, row, number, start(number))?);
-                    if block.is_full(number) {
-                        self.put(key, Arc::clone(&block));
-                    }
-                    block
+            let block = if let Some(block) = kept {
+                block
+            } else {
+                let block = Arc::new(Block::read(store, row, number, start(number))?);
+                if block.is_full(number) {
+                    self.put(key, Arc::clone(&block));
                 }
+                block
             };
             if block.ends_before(from, number) {
                 // Events before it fill the block.

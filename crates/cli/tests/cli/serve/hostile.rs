@@ -122,6 +122,10 @@ fn odd_ids_and_paths_lead_nowhere() {
                 continue;
             }
             refused(&env, &path, &answer);
+            if before.starts_with("/api/v1/") && after != "/stream" {
+                let kind = answer.header("content-type");
+                assert_eq!(kind, Some("application/problem+json"), "{path}");
+            }
         }
     }
     assert_eq!(server.get("/readyz").status, 200);
@@ -140,31 +144,44 @@ fn odd_queries_are_refused_or_passed_over() {
     let (env, server) = furnished();
     let deep = "(".repeat(5000);
     let many = "a%20OR%20".repeat(3000);
-    let queries = [
+    // What cannot be meant is refused.
+    let refusals = [
         "/api/v1/transcripts?limit=-1",
         "/api/v1/transcripts?limit=99999999999999999999",
         "/api/v1/transcripts?cursor=%00%ff",
         "/api/v1/transcripts?cursor=../../x",
         "/api/v1/transcripts?since=tomorrowish",
         "/api/v1/search?q=%22",
-        "/api/v1/search?q=%00",
         &format!("/api/v1/search?q={deep}"),
         &format!("/api/v1/search?q={many}"),
         "/api/v1/search?regex=(a*)*b&q=(a*)*b",
         "/api/v1/search?q=a&limit=0",
-        "/api/v1/search?q=%ff",
         &format!("/api/v1/transcripts/{SESSION}/events?from=-1"),
+        &format!("/api/v1/transcripts/{SESSION}/events?from=18446744073709551615"),
         &format!("/api/v1/transcripts/{SESSION}/events?limit=1e9"),
-        &format!("/api/v1/transcripts/{SESSION}/events?type=%00"),
         &format!("/api/v1/transcripts/{SESSION}/export?format=exe"),
-        &format!("/api/v1/transcripts/{SESSION}/export?format=jsonl&profile=../../secret.txt"),
-        &format!("/api/v1/transcripts/{SESSION}/export?format=jsonl&profile=/etc/passwd"),
+        &format!("/api/v1/transcripts/{SESSION}/export?format=markdown&profile=../../secret.txt"),
+        &format!("/api/v1/transcripts/{SESSION}/export?format=markdown&profile=/etc/passwd"),
     ];
-    for path in queries {
+    for path in refusals {
         let answer = server.get(path);
-        if answer.status != 200 {
-            refused(&env, path, &answer);
-        }
+        refused(&env, path, &answer);
+        let kind = answer.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"), "{path}");
+    }
+    // What means something, though nothing is like it, finds nothing.
+    let nothing = [
+        ("/api/v1/search?q=%00", "hits"),
+        ("/api/v1/search?q=%ff", "hits"),
+        (
+            &format!("/api/v1/transcripts/{SESSION}/events?type=%00"),
+            "events",
+        ),
+    ];
+    for (path, list) in nothing {
+        let answer = server.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        assert_eq!(answer.json()[list], serde_json::json!([]), "{path}");
     }
     assert_eq!(server.get("/readyz").status, 200);
     server.end();
