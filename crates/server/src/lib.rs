@@ -32,6 +32,7 @@
 //! | [`access`] | host and origin, keys and the token, what a caller may do |
 //! | [`problem`] | errors as `application/problem+json` |
 //! | [`freshness`] | noticing that something changed |
+//! | `runs` | recorded runs in the catalogue, before somebody reads from it |
 //! | [`importer`] | what the import does that feeds the home |
 //! | [`place`] | `server.json`: where the server of a home is |
 //! | [`submissions`] | transcripts that others hand over |
@@ -63,6 +64,7 @@ mod flow_studio;
 mod live;
 mod openapi;
 mod routes;
+mod runs;
 mod stream;
 #[cfg(test)]
 mod testkit;

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quipu_agents::Host;
 use quipu_prices::Prices;
+use quipu_record::{Clock, SystemClock};
 use quipu_redact::Key;
 use serde_json::Value;
 
@@ -51,7 +53,20 @@ impl Served {
             ..Options::default()
         };
         set(&mut options);
-        Self::serve(home, options, keys)
+        Self::serve(home, options, keys, Arc::new(SystemClock))
+    }
+
+    /// Serves an empty home with this clock.
+    pub(crate) fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options {
+            listen: vec![Listen::Tcp {
+                address: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0),
+                or_next: false,
+            }],
+            ..Options::default()
+        };
+        Self::serve(home, options, None, clock)
     }
 
     /// Ends the server and starts another one with the same home.
@@ -59,10 +74,15 @@ impl Served {
         let options = self.app.options().clone();
         let home = std::mem::replace(&mut self.home, tempfile::tempdir().unwrap());
         drop(self);
-        Self::serve(home, options, None)
+        Self::serve(home, options, None, Arc::new(SystemClock))
     }
 
-    fn serve(home: tempfile::TempDir, options: Options, keys: Option<Box<dyn KeyCheck>>) -> Self {
+    fn serve(
+        home: tempfile::TempDir,
+        options: Options,
+        keys: Option<Box<dyn KeyCheck>>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let parts = Parts {
             home: home.path().to_owned(),
             prices: Prices::builtin(),
@@ -70,7 +90,7 @@ impl Served {
             host: Host::new(home.path().join("nobody"), |_| None),
             keys,
         };
-        let app = App::new(parts, options).unwrap();
+        let app = App::with_clock(parts, options, clock).unwrap();
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let served = app.clone();
         let thread = std::thread::spawn(move || {
