@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use super::frame;
 use super::hub::Hub;
 use super::journal::Cursor;
-use super::ring::{Found, Subject};
+use super::ring::{Chunk, Found, Subject};
 use super::source::Source;
 use crate::App;
 
@@ -83,6 +83,10 @@ pub(crate) struct Client {
     next: u64,
     /// What is to be said next.
     queue: VecDeque<Bytes>,
+    /// The room that pages of its own take, until it has been sent them.
+    held: Option<OwnedSemaphorePermit>,
+    /// Of which transcript the last event was, on the stream of everything.
+    about: Option<Arc<Subject>>,
     /// When it last had everything; `None` before it first has.
     caught_up: Option<Instant>,
     rewritten: u64,
@@ -103,11 +107,22 @@ enum Look {
     End,
 }
 
+/// What came of reading a page.
+enum Paged {
+    Some,
+    /// There was nothing.
+    None,
+    /// Others who are behind hold so much that there was no room.
+    NoRoom,
+}
+
 impl Client {
-    /// A client that begins there. `name` is the transcript, on the stream of one.
+    /// A client that begins there. `name` is the transcript, on the stream of one. `end` is the place behind the last that there
+    /// is, where that is known; whoever follows for all of them may not be there yet.
     pub(crate) fn new(
         subscription: Subscription,
         begin: Begin,
+        end: u64,
         name: Option<&str>,
         wanted: Option<Wanted>,
     ) -> Self {
@@ -117,6 +132,8 @@ impl Client {
             wanted: wanted.map(Box::new),
             next: 1,
             queue: VecDeque::new(),
+            held: None,
+            about: None,
             caught_up: None,
             rewritten: 0,
             resets: 0,
@@ -125,16 +142,16 @@ impl Client {
             ended_at: 0,
             subscription,
         };
-        client.begin(begin, name);
+        client.begin(begin, end, name);
         client
     }
 
-    fn begin(&mut self, begin: Begin, name: Option<&str>) {
+    fn begin(&mut self, begin: Begin, end: u64, name: Option<&str>) {
         let hub = Arc::clone(&self.subscription.hub);
         let state = hub.state();
         (self.rewritten, self.resets) = (state.rewritten, state.resets);
         self.beats = state.beats;
-        let end = state.ring.next();
+        let end = state.ring.next().max(end);
         let mut notice = None;
         self.next = match begin {
             Begin::Now => end,
@@ -173,16 +190,17 @@ impl Client {
             if let Some(bytes) = self.queue.pop_front() {
                 return Some(bytes);
             }
+            // It is asked for more when it has been sent what it had.
+            self.held = None;
             self.changed.borrow_and_update();
             match self.look() {
                 Look::Say => {}
                 Look::End => return None,
                 Look::Wait => self.changed.changed().await.ok()?,
-                Look::Page => {
-                    if !self.page().await? {
-                        self.changed.changed().await.ok()?;
-                    }
-                }
+                Look::Page => match self.page().await? {
+                    Paged::Some | Paged::NoRoom => {}
+                    Paged::None => self.changed.changed().await.ok()?,
+                },
             }
         }
     }
@@ -224,17 +242,16 @@ impl Client {
         }
         match state.ring.read(self.next) {
             Found::Frames(frames, next) => {
-                for (bytes, subject) in frames {
-                    if !bytes.is_empty() && wants(self.wanted.as_deref(), subject.as_deref()) {
-                        self.queue.push_back(bytes);
-                    }
-                }
                 self.next = next;
+                for (bytes, subject) in frames {
+                    self.say(bytes, subject);
+                }
                 return Look::Say;
             }
             Found::Nothing => {
                 self.caught_up = Some(Instant::now());
-                if state.is_ended && self.ended_at != self.next {
+                let is_at_end = self.next == state.ring.next();
+                if state.is_ended && is_at_end && self.ended_at != self.next {
                     self.ended_at = self.next;
                     let ended = frame::notice("ended", &json!({"last": self.next - 1}));
                     self.queue.push_back(ended.into());
@@ -275,27 +292,65 @@ impl Client {
         }
     }
 
-    /// Reads a page by itself; gives whether there was one, and `None` when that fails.
-    async fn page(&mut self) -> Option<bool> {
+    /// Says this, unless the client does not want it.
+    fn say(&mut self, bytes: Bytes, subject: Option<Arc<Subject>>) {
+        if bytes.is_empty() || !wants(self.wanted.as_deref(), subject.as_deref()) {
+            return;
+        }
+        if let Some(subject) = subject
+            && let Some(name) = &subject.name
+        {
+            let about = self.about.as_ref();
+            if about.is_none_or(|about| about.address != subject.address) {
+                self.queue.push_back(name.clone());
+                self.about = Some(subject);
+            }
+        }
+        self.queue.push_back(bytes);
+    }
+
+    /// Reads a page by itself; `None` when that fails.
+    async fn page(&mut self) -> Option<Paged> {
         let Subscription { app, hub, .. } = &self.subscription;
         let (source, from) = (hub.source.clone(), self.next);
         let most = app.live().page();
-        let pages = app.read(move |store| source.page(store, from, most)).await;
-        // The client reconnects, and begins behind the last that it had.
-        let chunks = pages.ok()?;
+        let patience = app.live().limits().patience;
+        let mut room = most;
+        let (chunks, held) = loop {
+            let held = tokio::select! {
+                () = app.ending().cancelled() => return None,
+                held = tokio::time::timeout(patience, app.live().hold(room)) => held,
+            };
+            let Ok(Some(mut held)) = held else {
+                return Some(Paged::NoRoom);
+            };
+            let source = source.clone();
+            let pages = app.read(move |store| source.page(store, from, most)).await;
+            // The client reconnects, and begins behind the last that it had.
+            let chunks = pages.ok()?;
+            let size = chunks.iter().map(Chunk::size).sum();
+            if size <= room || app.live().hold_more(&mut held, size - room) {
+                break (chunks, held);
+            }
+            // A long line. It is given up, and read again when there is room for all of it.
+            room = size;
+        };
         let is_everything = matches!(hub.source, Source::Everything { .. });
-        let is_some = !chunks.is_empty();
+        let paged = if chunks.is_empty() {
+            Paged::None
+        } else {
+            Paged::Some
+        };
+        self.held = Some(held);
         for chunk in chunks {
             if is_everything && chunk.first() > self.next {
                 self.queue.push_back(reload().into());
             }
             self.next = chunk.last() + 1;
-            if wants(self.wanted.as_deref(), chunk.subject.as_deref()) {
-                self.queue.push_back(chunk.into_bytes());
-            }
+            let subject = chunk.subject.clone();
+            self.say(chunk.into_bytes(), subject);
         }
-        self.queue.retain(|bytes| !bytes.is_empty());
-        Some(is_some)
+        Some(paged)
     }
 }
 

@@ -21,21 +21,19 @@ const OTHER: &str = "other";
 /// The type of the event that ends a run.
 const RUN_COMPLETED: &str = "run.completed";
 
-/// An event with an id. `data` is what it says, in pieces.
-pub(crate) fn event(id: impl Display, name: &str, data: &[&[u8]], into: &mut Vec<u8>) {
+/// An event with an id.
+pub(crate) fn event(id: impl Display, name: &str, data: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(format!("id: {id}\nevent: {name}\ndata: ").as_bytes());
-    for piece in data {
-        if piece.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
-            // Between the values of a line there may be a carriage return, which would end the field.
-            for byte in *piece {
-                match byte {
-                    b'\r' | b'\n' => into.extend_from_slice(b"\ndata: "),
-                    byte => into.push(*byte),
-                }
+    if data.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+        // Between the values of a line there may be a carriage return, which would end the field.
+        for byte in data {
+            match byte {
+                b'\r' | b'\n' => into.extend_from_slice(b"\ndata: "),
+                byte => into.push(*byte),
             }
-        } else {
-            into.extend_from_slice(piece);
         }
+    } else {
+        into.extend_from_slice(data);
     }
     into.extend_from_slice(b"\n\n");
 }
@@ -107,7 +105,7 @@ impl Name {
 mod tests {
     use super::*;
 
-    fn written(data: &[&[u8]]) -> String {
+    fn written(data: &[u8]) -> String {
         let mut bytes = Vec::new();
         event(7, "note", data, &mut bytes);
         String::from_utf8(bytes).unwrap()
@@ -116,10 +114,10 @@ mod tests {
     #[test]
     fn a_frame_is_one_event_whatever_it_says() {
         assert_eq!(
-            written(&[b"{\"a\":", b"1}"]),
+            written(b"{\"a\":1}"),
             "id: 7\nevent: note\ndata: {\"a\":1}\n\n"
         );
-        let broken = written(&[b"{\r\"a\":\n1}"]);
+        let broken = written(b"{\r\"a\":\n1}");
         assert_eq!(
             broken,
             "id: 7\nevent: note\ndata: {\ndata: \"a\":\ndata: 1}\n\n"

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use quipu_store::Store;
-use quipu_store::catalogue::{Advance, AdvanceKind, Span};
+use quipu_store::catalogue::{Advance, AdvanceKind, Span, TranscriptRow};
 use quipu_store::events::{EventFollower, FollowedLines};
 use quipu_store::import::catalogue_path;
 use serde::Serialize;
@@ -162,10 +163,17 @@ pub(crate) fn page(
         if bytes >= most {
             break;
         }
-        let made = if events && row.kind != AdvanceKind::Gone && row.from <= row.to {
-            events_of(store, &generation, &row, most - bytes)?
+        let (made, name) = if events && row.kind != AdvanceKind::Gone && row.from <= row.to {
+            let transcript = row
+                .agent
+                .as_ref()
+                .and_then(|_| store.find(&row.address).ok());
+            let name = name(&row, transcript.as_ref());
+            let follower = transcript.and_then(|it| follow(store, &it, row.from));
+            let made = events_of(follower, &generation, &row, most - bytes)?;
+            (Some(made), Some(name))
         } else {
-            advance(&generation, &row)
+            (advance(&generation, &row), None)
         };
         let Some(made) = made else {
             break;
@@ -176,6 +184,7 @@ pub(crate) fn page(
             address: row.address,
             agent: row.agent,
             cwd: row.cwd,
+            name,
         };
         chunks.extend(made.finish(Some(Arc::new(subject))));
         if !is_whole {
@@ -212,18 +221,25 @@ fn advance(generation: &str, row: &Advance) -> Option<ChunkBuilder> {
     let data = serde_json::to_vec(&added).ok()?;
     let name = if is_gone { "gone" } else { "advance" };
     let mut chunk = ChunkBuilder::new(row.first);
-    frame::event(cursor, name, &[&data], &mut chunk.bytes);
+    frame::event(cursor, name, &data, &mut chunk.bytes);
     chunk.end_frame(row.last);
     Some(chunk)
 }
 
+/// Says of which transcript the next events are. Their lines name the run alone.
+fn name(row: &Advance, transcript: Option<&TranscriptRow>) -> Bytes {
+    let run_id = transcript.map(|transcript| &transcript.run_id);
+    let name = serde_json::json!({"transcript": row.address, "run_id": run_id});
+    frame::notice("transcript", &name).into()
+}
+
 /// The events that were added.
 fn events_of(
-    store: &Store,
+    mut follower: Option<EventFollower>,
     generation: &str,
     row: &Advance,
     most: usize,
-) -> Result<Option<ChunkBuilder>, Problem> {
+) -> Result<ChunkBuilder, Problem> {
     let mut chunk = ChunkBuilder::new(row.first);
     if row.kind == AdvanceKind::Again {
         let again = serde_json::json!({"transcript": row.address, "from": row.from});
@@ -233,10 +249,7 @@ fn events_of(
         generation: generation.to_owned(),
         place: 0,
     };
-    // An address is made of digits.
-    let head = format!("{{\"transcript\":\"{}\",\"seq\":", row.address);
     let mut next = row.from;
-    let mut follower = follow(store, row);
     while next <= row.to {
         let news = match &mut follower {
             Some(follower) => follower.try_next_lines()?,
@@ -248,13 +261,11 @@ fn events_of(
                     .iter()
                     .filter(|(seq, _)| (row.from..=row.to).contains(seq))
                 {
-                    if chunk.len() >= most && chunk.next() > row.first {
-                        return Ok(Some(chunk));
+                    if chunk.is_full(line.len(), most) {
+                        return Ok(chunk);
                     }
                     cursor.place = row.first + (seq - row.from);
-                    let seq_said = format!("{seq},\"event\":");
-                    let data: [&[u8]; 4] = [head.as_bytes(), seq_said.as_bytes(), line, b"}"];
-                    frame::event(&cursor, Name::of(line).as_str(), &data, &mut chunk.bytes);
+                    frame::event(&cursor, Name::of(line).as_str(), line, &mut chunk.bytes);
                     chunk.end_frame(cursor.place);
                     next = seq + 1;
                 }
@@ -267,20 +278,18 @@ fn events_of(
                 });
                 chunk.bytes.append(&mut frame::notice("missed", &missed));
                 chunk.end_frame(row.last);
-                return Ok(Some(chunk));
+                return Ok(chunk);
             }
         }
     }
-    Ok(Some(chunk))
+    Ok(chunk)
 }
 
-fn follow(store: &Store, row: &Advance) -> Option<EventFollower> {
-    row.agent.as_ref()?;
-    let transcript = store.find(&row.address).ok()?;
+fn follow(store: &Store, transcript: &TranscriptRow, from: u64) -> Option<EventFollower> {
     if transcript.recorded {
-        return EventFollower::of_file(&transcript.path, row.from).ok();
+        return EventFollower::of_file(&transcript.path, from).ok();
     }
-    store.follow(&transcript, row.from).ok()
+    store.follow(transcript, from).ok()
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ use std::time::Duration;
 use http::header::{HeaderValue, RETRY_AFTER};
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
-use tokio::sync::{Semaphore, SemaphorePermit, watch as channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch as channel};
 
 use crate::App;
 use crate::problem::Problem;
@@ -77,6 +77,11 @@ const LOOKS: usize = 8;
 const PAGES: usize = 16 << 20;
 const PAGE: std::ops::RangeInclusive<usize> = (16 << 10)..=(128 << 10);
 
+/// What all pages may take with the long lines that are in some of them: a page has one line at least, which may have 64 MiB.
+/// Counted in pieces of this size.
+const HELD: usize = 128 << 20;
+const PIECE: usize = 1 << 10;
+
 /// The live streams of a server.
 pub(crate) struct Live {
     hubs: Mutex<Hubs>,
@@ -85,6 +90,7 @@ pub(crate) struct Live {
     files: Arc<Files>,
     beats: channel::Sender<()>,
     looks: Semaphore,
+    held: Arc<Semaphore>,
     limits: Mutex<Limits>,
 }
 
@@ -105,6 +111,7 @@ impl Live {
             files: Arc::default(),
             beats: channel::Sender::new(()),
             looks: Semaphore::new(LOOKS),
+            held: Arc::new(Semaphore::new(HELD / PIECE)),
             limits: Mutex::default(),
         }
     }
@@ -180,10 +187,31 @@ impl Live {
         (PAGES / clients.max(1)).clamp(*PAGE.start(), *PAGE.end())
     }
 
+    /// Waits until clients that are behind may hold so many bytes more.
+    async fn hold(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(&self.held)
+            .acquire_many_owned(pieces(bytes))
+            .await
+            .ok()
+    }
+
+    /// Lets a client hold so many bytes more, if there is room for them now.
+    fn hold_more(&self, held: &mut OwnedSemaphorePermit, bytes: usize) -> bool {
+        let more = Arc::clone(&self.held).try_acquire_many_owned(pieces(bytes));
+        more.map(|more| held.merge(more)).is_ok()
+    }
+
     async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // It is never closed.
         self.looks.acquire().await.ok()
     }
+}
+
+/// How many pieces so many bytes are. What is larger than everything has all of it.
+fn pieces(bytes: usize) -> u32 {
+    let pieces = bytes.div_ceil(PIECE).min(HELD / PIECE);
+    u32::try_from(pieces).unwrap_or(u32::MAX)
 }
 
 impl Hubs {

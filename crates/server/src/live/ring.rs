@@ -14,6 +14,8 @@ pub(crate) struct Subject {
     pub(crate) address: String,
     pub(crate) agent: Option<String>,
     pub(crate) cwd: Option<String>,
+    /// Says which one it is, before frames that do not.
+    pub(crate) name: Option<Bytes>,
 }
 
 /// Frames in a row, about one transcript.
@@ -44,7 +46,7 @@ impl Chunk {
     }
 
     /// What it takes in memory.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.bytes.len() + self.frames.len() * size_of::<(u64, usize)>() + OVERHEAD
     }
 
@@ -110,6 +112,11 @@ impl ChunkBuilder {
 
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Whether it has something, and would be larger than this with so many bytes more.
+    pub(crate) fn is_full(&self, more: usize, most: usize) -> bool {
+        !self.frames.is_empty() && self.bytes.len() + more > most
     }
 
     /// What was collected, unless that is nothing.

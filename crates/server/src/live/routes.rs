@@ -118,15 +118,17 @@ pub(crate) async fn transcript(
     let (name, source) = find(&app, id).await?;
     let subscription = app.live().join(&app, source)?;
     subscription.hub.ready().await?;
-    Ok(stream(subscription, begin, Some(&name), None))
+    let end = end_of(&app, &subscription, begin).await;
+    Ok(stream(subscription, begin, end, Some(&name), None))
 }
 
 /// Everything, live: what is added to any transcript.
 ///
-/// Server-sent events. The `id` of each is a cursor over all transcripts, which holds across restarts of the server; `data` is
-/// `{"transcript", "seq", "event"}`, with the event's line of the exchange format, and `event` its type. With `events=false`
-/// only `advance` with `{"transcript", "from", "to"}` is sent. A client that reconnects with `Last-Event-ID` goes on behind it,
-/// or is told by `missed` with `"reload": true` that it has to look at everything.
+/// Server-sent events. The `id` of each is a cursor over all transcripts, which holds across restarts of the server; `data` is its
+/// line of the exchange format, of a recorded run the very bytes of its file, and `event` its type. Of which transcript the next
+/// events are is said by `transcript` with `{"transcript", "run_id"}`, which has no `id`, when the stream begins to send events and
+/// whenever it changes. With `events=false` only `advance` with `{"transcript", "from", "to"}` is sent. A client that reconnects with
+/// `Last-Event-ID` goes on behind it, or is told by `missed` with `"reload": true` that it has to look at everything.
 #[utoipa::path(
     get,
     path = "/api/v1/stream",
@@ -177,7 +179,8 @@ pub(crate) async fn everything(
             }
         }
     };
-    Ok(stream(subscription, begin, None, wanted))
+    let end = end_of(&app, &subscription, begin).await;
+    Ok(stream(subscription, begin, end, None, wanted))
 }
 
 fn bad_query(rejection: &QueryRejection) -> Problem {
@@ -248,13 +251,28 @@ async fn wanted(app: &App, asked: &OfEverything) -> Result<Option<Wanted>, Probl
     }))
 }
 
+/// The place behind the last that there is, where a client has had more than whoever follows for all of them: it may have read
+/// ahead. 0 otherwise.
+async fn end_of(app: &App, subscription: &Subscription, begin: Begin) -> u64 {
+    let hub = &subscription.hub;
+    match begin {
+        Begin::At(place) | Begin::Behind(place) if place >= hub.state().ring.next() => {
+            let source = hub.source.clone();
+            let last = app.read(move |store| source.last(store)).await;
+            last.map_or(0, |last| last.saturating_add(1))
+        }
+        Begin::Now | Begin::At(_) | Begin::Behind(_) | Begin::Lost => 0,
+    }
+}
+
 fn stream(
     subscription: Subscription,
     begin: Begin,
+    end: u64,
     name: Option<&str>,
     wanted: Option<Wanted>,
 ) -> Response {
-    let client = Client::new(subscription, begin, name, wanted);
+    let client = Client::new(subscription, begin, end, name, wanted);
     let frames = futures_util::stream::unfold(client, |mut client| async move {
         let bytes = client.advance().await?;
         Some((Ok::<_, Infallible>(bytes), client))

@@ -70,15 +70,15 @@ impl Source {
         })
     }
 
-    /// How many events there are now.
-    fn len(&self, store: &Store) -> Result<u64, Problem> {
+    /// The last place that there is now.
+    pub(crate) fn last(&self, store: &Store) -> Result<u64, Problem> {
         Ok(match self {
             Self::Run(path) => {
                 let log = quipu_record::RunLog::open(path).and_then(|log| log.ended());
                 log.map_err(Problem::store)?
             }
             Self::Kept(row) => store.events(row)?.len()?,
-            Self::Everything { .. } => 0,
+            Self::Everything { .. } => store.catalogue().advances_span()?.last,
         })
     }
 
@@ -89,7 +89,7 @@ impl Source {
         }
         // An imported session may turn out to end otherwise: its follower has to know how it seemed to end.
         let known = if matches!(self, Self::Kept(_)) { 63 } else { 0 };
-        let from = self.len(store)?.saturating_sub(known).max(1);
+        let from = self.last(store)?.saturating_sub(known).max(1);
         Ok(Feed::Transcript(Box::new(Following {
             follower: self.follow(store, from)?,
             next: from,
@@ -186,16 +186,18 @@ impl Following {
             match news {
                 FollowedLines::Lines(lines) => {
                     for (seq, line) in lines.iter() {
+                        if !self.takes_all && chunk.is_full(line.len(), most) {
+                            looked.more = true;
+                            looked.steps.extend(chunk.finish(None).map(Step::Frames));
+                            return Ok(looked);
+                        }
                         if chunk.len() >= most {
-                            if !self.takes_all {
-                                break;
-                            }
                             let full = std::mem::replace(&mut chunk, ChunkBuilder::new(seq));
                             looked.steps.extend(full.finish(None).map(Step::Frames));
                         }
                         let name = Name::of(line);
                         chunk.bytes.append(&mut self.held);
-                        frame::event(seq, name.as_str(), &[line], &mut chunk.bytes);
+                        frame::event(seq, name.as_str(), line, &mut chunk.bytes);
                         chunk.end_frame(seq);
                         chunk.ends_run = name.ends_run();
                         self.next = seq + 1;

@@ -16,16 +16,17 @@ struct Had(BTreeMap<String, Vec<String>>);
 impl Had {
     /// Takes an event, which has to be the next of its transcript.
     fn take(&mut self, frame: &Frame) {
-        let json = frame.json();
-        let of = self
-            .0
-            .entry(json["transcript"].as_str().unwrap().to_owned())
-            .or_default();
-        assert_eq!(json["seq"].as_u64(), Some(of.len() as u64 + 1), "{frame:?}");
-        // The line is in it as it is.
-        let (_, line) = frame.data.split_once(",\"event\":").unwrap();
-        of.push(line.strip_suffix('}').unwrap().to_owned());
-        assert_eq!(json["event"]["type"], frame.name);
+        let line = frame.json();
+        let about: serde_json::Value = serde_json::from_str(frame.about.as_ref().unwrap()).unwrap();
+        let transcript = about["transcript"].as_str().unwrap();
+        let of = self.0.entry(transcript.to_owned()).or_default();
+        assert_eq!(line["seq"].as_u64(), Some(of.len() as u64 + 1), "{frame:?}");
+        assert_eq!(
+            (&line["type"], &line["run_id"]),
+            (&frame.name.as_str().into(), &about["run_id"])
+        );
+        // The line is as it is.
+        of.push(frame.data.clone());
     }
 }
 

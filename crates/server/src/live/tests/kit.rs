@@ -18,6 +18,8 @@ pub(super) struct Frame {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) data: String,
+    /// Of which transcript the stream last said that events are.
+    pub(super) about: Option<String>,
 }
 
 impl Frame {
@@ -34,6 +36,7 @@ pub(super) struct Sse {
     pub(super) head: String,
     /// What a browser would send when it reconnects.
     pub(super) last_id: Option<String>,
+    about: Option<String>,
 }
 
 impl Sse {
@@ -67,6 +70,7 @@ impl Sse {
             head: head.to_lowercase(),
             reader,
             last_id: last_id.map(str::to_owned),
+            about: None,
         }
     }
 
@@ -84,7 +88,16 @@ impl Sse {
                     self.last_id.clone_from(&id);
                 }
                 if let Some(data) = data {
-                    return Some(Frame { id, name, data });
+                    if name == "transcript" && id.is_none() {
+                        self.about = Some(data.clone());
+                    }
+                    let about = self.about.clone();
+                    return Some(Frame {
+                        id,
+                        name,
+                        data,
+                        about,
+                    });
                 }
                 continue;
             }
