@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::describe::{Book, Described as _};
 use crate::{
-    annotations, blocks, context, convert, doctor, execution, explain, home, import, keys, prune,
-    redact, repair, search, share, show, stats, timeline, tools, trace, transcript, tree, verify,
+    annotations, blocks, context, convert, cord, doctor, execution, explain, home, import, keys,
+    prune, redact, repair, search, share, show, stats, timeline, tools, trace, transcript, tree,
+    verify,
 };
 
 const HEAD: &str = "\
@@ -57,6 +58,8 @@ fn page() -> String {
         "`label --json`" = Vec<annotations::LabelCount>,
         "the timeline of a transcript (HTTP)" = timeline::Timeline,
         "the context of a transcript (HTTP)" = context::ContextTurns,
+        "the cord of a transcript (HTTP)" = cord::Cord,
+        "who asks (HTTP)" = cord::Me,
         "the tools of a transcript or of many (HTTP)" = tools::ToolLedger,
         "`doctor --json`" = doctor::Doctor,
         "`prune --json`" = prune::Pruned,

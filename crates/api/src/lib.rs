@@ -11,6 +11,7 @@ pub mod annotations;
 pub mod blocks;
 pub mod context;
 pub mod convert;
+pub mod cord;
 pub mod doctor;
 pub mod execution;
 pub mod explain;

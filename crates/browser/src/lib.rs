@@ -339,6 +339,7 @@ impl Session {
             .args(["--disable-component-update", "--disable-default-apps"])
             .args(["--disable-dev-shm-usage", "--metrics-recording-only"])
             .args(["--window-size=1280,900", "--remote-debugging-pipe"])
+            .args(["--disable-features=AutofillServerCommunication,OptimizationHints,Translate"])
             .args(["--no-startup-window", "--proxy-server=http://127.0.0.1:9"])
             .arg(format!("--user-data-dir={}", profile.display()))
             .env("TZ", "UTC")

@@ -39,6 +39,7 @@
 //! | [`ingest`] | spans and log records of other programs |
 //! | [`keys`] | keys that are shown, and how often somebody may be wrong |
 //! | [`api`] | the native interface, `/api/v1` |
+//! | `page` | the web page: its shell and its modules |
 //! | [`openapi()`] | the OpenAPI document of all of it |
 //! | `live` | event streams: of a transcript, of everything |
 //! | [`control`] | workflows started, cancelled, approved, answered and resumed |
@@ -63,6 +64,7 @@ mod answer;
 mod flow_studio;
 mod live;
 mod openapi;
+mod page;
 mod routes;
 mod runs;
 mod stream;

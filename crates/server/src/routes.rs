@@ -13,7 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::access::{Caller, gate};
-use crate::{App, Problem, api, control, flow_studio, health, ingest, listen, live, submissions};
+use crate::{
+    App, Problem, api, control, flow_studio, health, ingest, listen, live, page, submissions,
+};
 
 /// What is about the document as a whole is in `openapi`.
 #[derive(OpenApi)]
@@ -38,6 +40,7 @@ pub fn router(app: &App) -> Router {
     let takes = takes.route_layer(from_fn_with_state(app.clone(), not_among_samples));
     routes
         .merge(takes)
+        .merge(page::routes())
         .merge(flow_studio::routes(app))
         .fallback(listen::nowhere)
         .method_not_allowed_fallback(listen::not_allowed)
@@ -47,7 +50,7 @@ pub fn router(app: &App) -> Router {
         .with_state(app.clone())
 }
 
-/// Where to begin.
+/// Where to begin: the page for a browser, a list of addresses for a program.
 #[utoipa::path(
     get,
     path = "/",
@@ -55,8 +58,11 @@ pub fn router(app: &App) -> Router {
     tag = "server",
     responses((status = 200, description = "Addresses, by what they are for", body = serde_json::Value))
 )]
-async fn index() -> axum::Json<serde_json::Value> {
-    axum::Json(serde_json::json!({
+async fn index(state: State<App>, headers: http::HeaderMap) -> Response {
+    if page::is_wanted(&headers) {
+        return page::shell(state, headers).await;
+    }
+    let index = axum::Json(serde_json::json!({
         "name": "quipu",
         "version": env!("CARGO_PKG_VERSION"),
         "openapi": "/api/v1/openapi.json",
@@ -65,7 +71,8 @@ async fn index() -> axum::Json<serde_json::Value> {
         "stats": "/api/v1/stats",
         "status": "/api/v1/status",
         "stream": "/api/v1/stream",
-    }))
+    }));
+    ([(http::header::VARY, "accept")], index).into_response()
 }
 
 /// Refuses what is handed over to a server of the samples: among them, nobody would find it again. Whoever sends telemetry tries

@@ -31,6 +31,7 @@ fn packages() -> BTreeMap<String, serde_json::Value> {
 fn crates_depend_in_one_direction() {
     let order = [
         "quipu-api",
+        "quipu-browser",
         "quipu-files",
         "quipu-http",
         "quipu-model",

@@ -3,6 +3,7 @@
 mod analysis;
 pub(crate) mod annotations;
 mod blobs;
+mod cord;
 mod events;
 mod exports;
 mod figures;
@@ -35,6 +36,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(transcripts::list))
         .routes(routes!(transcripts::one))
         .routes(routes!(events::page))
+        .routes(routes!(cord::cord))
+        .routes(routes!(cord::me))
         .routes(routes!(tree::tree))
         .routes(routes!(analysis::timeline))
         .routes(routes!(analysis::context))

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use quipu_api::serve::SearchAnswer;
 use quipu_search::query::{Clock, Query};
 use quipu_store::documents;
+use quipu_store::facade::Census;
 use quipu_store::search::{Ask, SearchError, Show, Sort as Order};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -138,7 +139,17 @@ pub(crate) async fn search(
                 snippet,
                 guard: Show::Guarded,
             };
-            let answer = store.search(&ask, &prices)?;
+            let answer = match store.search(&ask, &prices) {
+                // Nothing was imported, so there is nothing to find.
+                Err(SearchError::NoIndex) if store.census()? == Census::default() => {
+                    return Ok(SearchAnswer {
+                        hits: Vec::new(),
+                        more: false,
+                        not_indexed: 0,
+                    });
+                }
+                answer => answer?,
+            };
             let guard = store.guard()?;
             let hits = answer
                 .found

@@ -6,7 +6,7 @@ use super::merge;
 use super::op::{Who, response, schema};
 
 /// Addresses that anybody may ask.
-const OPEN: [&str; 3] = ["/", "/healthz", "/readyz"];
+const OPEN: [&str; 4] = ["/", "/api/v1/me", "/healthz", "/readyz"];
 
 /// Numbers beyond this are not exact in JavaScript.
 const LARGEST: u64 = (1 << 53) - 1;

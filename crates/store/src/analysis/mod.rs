@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `timeline` | `timeline`: spans, lanes, gaps, the critical path |
 //! | `context` | `context`: what fills the window, call by call |
+//! | `cord` | `cord`: the kind of each event, in a letter |
 //! | `tools`, `tools_over` | `tools`: per tool |
 //! | `blocks` | `blocks`: the five-hour windows of subscriptions |
 //!
@@ -15,6 +16,7 @@
 mod blocks;
 mod calls;
 mod context;
+mod cord;
 mod files;
 mod names;
 mod parts;

@@ -5,6 +5,7 @@ mod days;
 mod hostile;
 mod kit;
 mod life;
+mod page;
 mod secrets;
 mod service;
 mod sockets;
