@@ -14,9 +14,9 @@ const PLACES = 24;
 
 /** An exact text as a whole number. */
 function exact(text) {
-  const match = /^(-?)(\d*)(?:\.(\d*))?$/.exec(str(text));
+  const match = /^(-?)(\d+)(?:\.(\d*))?$/.exec(str(text));
   if (!match) return null;
-  const value = BigInt((match[2] || "0") + (match[3] ?? "").slice(0, PLACES).padEnd(PLACES, "0"));
+  const value = BigInt(match[2] + (match[3] ?? "").slice(0, PLACES).padEnd(PLACES, "0"));
   return match[1] ? -value : value;
 }
 
@@ -35,8 +35,8 @@ function added(texts) {
 
 /** What was spent, with a sign where something of it has no price. */
 function spentCell(spent) {
-  if (!spent) return unknown("–");
-  if (spent.usd === null) return spent.tokens.total > 0 || spent.calls > 0 ? unknown("no price") : unknown("–");
+  if (!spent || (spent.calls === 0 && spent.tokens.total === 0)) return unknown("–");
+  if (spent.usd === null) return unknown("no price");
   const node = money(spent.usd);
   if (spent.unpriced_tokens > 0) {
     const more = el("span", "", node, unknown(" + ?"));
@@ -403,6 +403,7 @@ export async function costOfOne(screen, isAgain = false) {
   const isRun = detail.transcript.agent === "quipu" || detail.transcript.dialect === "exchange";
   const [children, pathOf] = await Promise.all([childrenOf(detail, signal), isRun && page.calls.length > 0 ? pathsOf(base, signal).catch(() => null) : null]);
   const { spent, calls } = page;
+  const below = isRun ? "called run" : "sub-agent";
   const holder = el("div");
   const title = `Cost: ${titleOf(detail.transcript)}`;
   document.body.classList.add("view-figures");
@@ -413,8 +414,9 @@ export async function costOfOne(screen, isAgain = false) {
   lede.append(": ", strong(count(spent.calls, "call")), " of models, ", strong(grouped.format(spent.tokens.total)), " tokens", spent.searches > 0 ? `, ${count(spent.searches, "search of the web", "searches of the web")}` : "", ".");
   if (spent.unpriced_tokens > 0) lede.append(" ", strong(grouped.format(spent.unpriced_tokens)), " tokens have ", unknown("no price"), " and are in no sum.");
   if (children.found.length > 0) {
-    const sum = added([spent.usd, ...children.found.map((it) => it.spent.usd)]);
-    lede.append(" With ", strong(count(children.found.length, "sub-agent")), " that ", children.found.length === 1 ? "has a transcript of its" : "have transcripts of their", " own: ", sum === null ? unknown("an unknown sum") : strong(`$${sum}`), ".");
+    const all = [spent, ...children.found.map((it) => it.spent)].filter((it) => it.calls > 0);
+    const sum = added(all.map((it) => it.usd));
+    lede.append(" With ", strong(count(children.found.length, below)), " that ", children.found.length === 1 ? "has a transcript of its" : "have transcripts of their", " own: ", sum === null ? unknown("an unknown sum") : strong(`$${sum}`), sum !== null && all.some((it) => it.unpriced_tokens > 0) ? unknown(" + ?") : "", ".");
   }
   if (calls.length === 0) holder.append(empty(page.left_out.length > 0 ? "No call is counted here; below is what was left out, and why." : "The log tells of no tokens, so what it cost is unknown."));
   else holder.append(lede);
@@ -428,7 +430,7 @@ export async function costOfOne(screen, isAgain = false) {
   if (byStep.length > 1 || (byStep.length === 1 && byStep[0].name !== "outside of steps")) holder.append(section("By step", sumTable("Sums by step", id, byStep, "Step")));
   if (bySub.length > 1) holder.append(section("By sub-agent", sumTable("Sums by sub-agent", id, bySub, "Sub-agent")));
   if (children.found.length > 0) {
-    holder.append(section("Sub-agents with transcripts of their own", table("What each of them cost", [{ name: "Sub-agent" }, { name: "Calls", number: true }, { name: "Tokens", number: true }, { name: "Cost", number: true }], children.found.map((it) => [link(to(it.transcript.id), "quiet-link cost-name", `child-${it.transcript.id}`, titleOf(it.transcript)), fig(it.spent.calls), tokensOf(it.spent.tokens), link(to(it.transcript.id, "cost"), "", `child-cost-${it.transcript.id}`, spentCell(it.spent))])), children.rest > 0 ? el("p", "small", `… and ${grouped.format(children.rest)} more`) : ""));
+    holder.append(section(isRun ? "Runs that it called" : "Sub-agents with transcripts of their own", table("What each of them cost", [{ name: isRun ? "Run" : "Sub-agent" }, { name: "Calls", number: true }, { name: "Tokens", number: true }, { name: "Cost", number: true }], children.found.map((it) => [link(to(it.transcript.id), "quiet-link cost-name", `child-${it.transcript.id}`, titleOf(it.transcript)), fig(it.spent.calls), tokensOf(it.spent.tokens), link(to(it.transcript.id, "cost"), "", `child-cost-${it.transcript.id}`, spentCell(it.spent))])), children.rest > 0 ? el("p", "small", `… and ${grouped.format(children.rest)} more`) : ""));
   }
   if (byModel.length > 1) holder.append(section("By model", sumTable("Sums by model", id, byModel, "Model")));
   if (calls.length > 0) holder.append(section("Call by call", el("p", "small cost-note", "Press a cost for how it comes about."), callTable(id, calls, prices)));

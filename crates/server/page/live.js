@@ -91,11 +91,14 @@ function changeOf(name, data) {
   return null;
 }
 
-/** Calls `act` once for many calls, after they have rested for `ms`. */
+/** Calls `act` once for many calls: `ms` after the first of them, so that a steady stream does not hold it up. */
 export function settled(act, ms = 400) {
   let timer = 0;
   return () => {
-    clearTimeout(timer);
-    timer = setTimeout(act, ms);
+    if (timer) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      act();
+    }, ms);
   };
 }

@@ -6,7 +6,7 @@ import { onAdvance } from "./live.js";
 import { chip, count, duration, el, empty, grouped, link, num, press, section, str, table, titleOf, to, visible } from "./parts.js";
 import { transcriptHead } from "./transcript.js";
 
-const PAGE = 5000;
+const PAGE = 2500;
 // More lanes than this in one band nobody can read; the rest is in the table.
 const MOST_LANES = 100;
 const ROWS = 50;
@@ -39,11 +39,11 @@ function millis(text, origin) {
 function clock(ms, step) {
   const sign = ms < 0 ? "-" : "";
   const all = Math.abs(ms);
-  if (step < 1) return `${sign}${Number(all.toFixed(3))} ms`;
+  if (step < 1 && all < 1000) return `${sign}${Number(all.toFixed(3))} ms`;
   const seconds = Math.floor(all / 1000 + 1e-9);
   const two = (n) => String(n).padStart(2, "0");
   const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-  const rest = step < 1000 ? `.${String(Math.round(all - seconds * 1000)).padStart(3, "0")}` : "";
+  const rest = step < 1 ? `.${String(Math.round((all - seconds * 1000) * 1000)).padStart(6, "0")}` : step < 1000 ? `.${String(Math.round(all - seconds * 1000)).padStart(3, "0")}` : "";
   return `${sign}${h ? `${h}:${two(m)}` : m}:${two(s)}${rest}`;
 }
 
@@ -194,6 +194,11 @@ class Chart {
   show(lanes, totals) {
     const isFirst = !this.lanes;
     const wasWhole = isFirst || (this.view.from <= 0 && this.view.to >= this.scale.length);
+    if (lanes === this.lanes) {
+      this.placeNew();
+      this.layout();
+      return;
+    }
     Object.assign(this, { lanes, totals });
     this.gaps = lanes.isTimed ? longGaps(totals, lanes.origin) : [];
     this.rescale();
@@ -203,7 +208,19 @@ class Chart {
 
   rescale() {
     this.scale = new Scale(this.lanes, this.gaps, this.isShort);
-    for (const span of this.lanes.spans) if (span.from !== null) [span.a, span.b] = [this.scale.at(span.from), this.scale.at(span.to)];
+    this.placed = 0;
+    this.placeNew();
+  }
+
+  /** Gives places to spans that have just come. */
+  placeNew() {
+    const { spans } = this.lanes;
+    for (; this.placed < spans.length; this.placed += 1) {
+      const span = spans[this.placed];
+      if (span.from === null) continue;
+      span.a = this.scale.at(span.from);
+      span.b = this.scale.at(span.to);
+    }
     this.buckets = null;
   }
 

@@ -4,6 +4,8 @@
 //! as they are written, below a name that changes with them, so that a browser keeps them for good. A debug build reads them
 //! from where they are written.
 
+use std::fmt::Write as _;
+
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
@@ -96,14 +98,15 @@ impl Files {
         }
         hash.update(&shell);
         let hash = hash.finalize();
-        let version: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
-        let preloads: String = all
-            .iter()
-            .filter(|(name, _)| is_script(name))
-            .map(|(name, _)| {
-                format!("<link rel=\"modulepreload\" href=\"/page/{version}/{name}\">\n")
-            })
-            .collect();
+        let mut version = String::new();
+        for byte in &hash[..6] {
+            write!(version, "{byte:02x}").unwrap_or_default();
+        }
+        let mut preloads = String::new();
+        for (name, _) in all.iter().filter(|(name, _)| is_script(name)) {
+            let link = format!("<link rel=\"modulepreload\" href=\"/page/{version}/{name}\">\n");
+            preloads.push_str(&link);
+        }
         let shell = shell
             .replace("{{preloads}}", &preloads)
             .replace("{{files}}", &format!("/page/{version}"));

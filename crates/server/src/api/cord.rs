@@ -1,12 +1,13 @@
 //! What the page asks for first: the shape of a transcript, and who is looking at it.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use axum::{Extension, Json};
 use http::HeaderMap;
 use quipu_api::cord::{Cord, Me};
 
 use super::analysis::worked_out;
+use super::query::Path;
 use crate::App;
 use crate::access::{Caller, MayRead};
 use crate::page::may_have_token;

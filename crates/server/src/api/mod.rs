@@ -29,6 +29,7 @@ use crate::answer::Ready;
 use crate::problem::Problem;
 
 pub(crate) use lines::Lines;
+pub(crate) use query::Path;
 pub(crate) use transcripts::find;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

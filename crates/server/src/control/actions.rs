@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
 use quipu_api::execution::{Execution, ExecutionStatus};
@@ -19,6 +19,7 @@ use super::others::{is_locked, stop};
 use super::view::view;
 use crate::App;
 use crate::access::{Caller, MayWrite};
+use crate::api::Path;
 use crate::problem::Problem;
 
 /// How long a caller waits for a run to end, and at most. A program has 2 seconds between being asked to end and being made to;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{HeaderName, LOCATION};
 use http::{HeaderMap, StatusCode, Uri};
@@ -18,6 +18,7 @@ use super::view::{row_of_glance, row_of_run, view};
 use crate::App;
 use crate::access::{MayRead, MayWrite};
 use crate::answer::json;
+use crate::api::Path;
 use crate::problem::Problem;
 
 /// The header that makes a retry find the run that it started.

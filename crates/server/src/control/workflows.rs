@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use axum::extract::{Path as Named, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, Uri};
 use quipu_api::execution::{
@@ -21,6 +21,7 @@ use super::launch::{beneath, blocking};
 use crate::App;
 use crate::access::{MayRead, MayWrite};
 use crate::answer::json;
+use crate::api::Path as Named;
 use crate::problem::Problem;
 
 /// Workflows that can be run by their name: those that no other of the same name hides.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::Response;
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -21,6 +21,7 @@ use super::journal::Cursor;
 use super::source::Source;
 use crate::App;
 use crate::access::MayRead;
+use crate::api::Path;
 use crate::problem::Problem;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -161,8 +161,9 @@ fn is_bad(event: &Event) -> bool {
     status.is_some_and(|status| status != Status::Ok)
         || match &event.body {
             Body::ToolResult(result) => result.error.is_some(),
-            Body::StepCompleted(end) | Body::CallCompleted { end, .. } => end.error.is_some(),
-            Body::RunCompleted(Some(end)) => end.error.is_some(),
+            Body::StepCompleted(end)
+            | Body::CallCompleted { end, .. }
+            | Body::RunCompleted(Some(end)) => end.error.is_some(),
             Body::Error(_) => true,
             Body::Note(note) => note.kind == NoteKind::Error,
             _ => false,

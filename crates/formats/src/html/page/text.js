@@ -185,7 +185,8 @@ export function duration(ms) {
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   if (seconds < 59.5) return `${Math.round(seconds)} s`;
   const minutes = Math.round(seconds / 60);
-  if (seconds < 3570) return `${Math.floor(seconds / 60)} min${seconds < 600 ? ` ${Math.floor(seconds % 60)} s` : ""}`;
+  const whole = Math.round(seconds);
+  if (whole < 3570) return `${Math.floor(whole / 60)} min${whole < 600 ? ` ${whole % 60} s` : ""}`;
   if (minutes < 60 * 48) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   return `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
 }
