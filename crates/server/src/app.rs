@@ -43,6 +43,11 @@ pub trait KeyCheck: fmt::Debug + Send + Sync {
     ///
     /// When it is not known, or was revoked, or must wait.
     fn check(&self, key: &str, peer: Option<IpAddr>) -> Result<KeyHolder, Problem>;
+
+    /// The same, where it is known without reading a file.
+    fn recall(&self, _key: &str, _peer: Option<IpAddr>) -> Option<Result<KeyHolder, Problem>> {
+        None
+    }
 }
 
 /// Knows what profiles remove.

@@ -1,5 +1,7 @@
 //! What every request passes: host, origin, who asks; and what every answer gets.
 
+use std::net::IpAddr;
+
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -9,7 +11,7 @@ use http::header::{
 };
 use http::{HeaderMap, Method};
 
-use super::{Caller, TOKEN_HEADER};
+use super::{Caller, KeyHolder, TOKEN_HEADER};
 use crate::App;
 use crate::listen::Peer;
 use crate::problem::Problem;
@@ -25,7 +27,12 @@ const LONGEST_HEAD: usize = 64 << 10;
 /// Lets a request in, or not.
 pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
-    let mut response = match admit(&app, peer, &request) {
+    let admitted = match admit(&app, peer, &request) {
+        Ok(Asked::By(caller)) => Ok(caller),
+        Ok(Asked::With(key, stranger)) => holder(&app, key, stranger).await.map(Caller::Key),
+        Err(problem) => Err(problem),
+    };
+    let mut response = match admitted {
         Ok(caller) => {
             request.extensions_mut().insert(caller.clone());
             let mut response = next.run(request).await;
@@ -57,7 +64,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn admit(app: &App, peer: Option<Peer>, request: &Request) -> Result<Caller, Problem> {
+fn admit(app: &App, peer: Option<Peer>, request: &Request) -> Result<Asked, Problem> {
     let peer = peer.ok_or_else(Problem::internal)?;
     let headers = request.headers();
     let sizes = headers
@@ -75,7 +82,7 @@ fn admit(app: &App, peer: Option<Peer>, request: &Request) -> Result<Caller, Pro
     }
     // Submissions look at keys themselves, and have refusals of their own.
     if is_submission(request.uri().path()) {
-        return Ok(Caller::Nobody);
+        return Ok(Asked::By(Caller::Nobody));
     }
     who(app, peer, headers)
 }
@@ -143,7 +150,23 @@ fn is_forwarded(app: &App, headers: &HeaderMap) -> bool {
 }
 
 /// Who asks.
-fn who(app: &App, peer: Peer, headers: &HeaderMap) -> Result<Caller, Problem> {
+enum Asked {
+    By(Caller),
+    /// Whoever has this key. The address is that of a stranger.
+    With(String, Option<IpAddr>),
+}
+
+/// Who has a key. Keys that were shown before are known; others are looked up in a file, in which time this thread serves others.
+async fn holder(app: &App, key: String, stranger: Option<IpAddr>) -> Result<KeyHolder, Problem> {
+    if let Some(holder) = app.keys().recall(&key, stranger) {
+        return holder;
+    }
+    let app = app.clone();
+    let looked_up = tokio::task::spawn_blocking(move || app.keys().check(&key, stranger));
+    looked_up.await.map_err(|_| Problem::internal())?
+}
+
+fn who(app: &App, peer: Peer, headers: &HeaderMap) -> Result<Asked, Problem> {
     let bearer = text(headers, &AUTHORIZATION)
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
@@ -154,21 +177,21 @@ fn who(app: &App, peer: Peer, headers: &HeaderMap) -> Result<Caller, Problem> {
         .or(bearer.filter(|key| !key.starts_with("qk_")));
     if let Some(token) = token {
         if peer.is_local() && app.token().is(token) {
-            return Ok(Caller::Owner);
+            return Ok(Asked::By(Caller::Owner));
         }
         return Err(Problem::unauthorized("this is not the token of this start")
             .hint("each start has a token of its own; it is in server.json in Quipu's home"));
     }
     if let Some(key) = bearer {
-        return app.keys().check(key, peer.stranger()).map(Caller::Key);
+        return Ok(Asked::With(key.to_owned(), peer.stranger()));
     }
     // A proxy on this machine speaks for strangers, who are not trusted because the proxy is near.
     if is_forwarded(app, headers) {
-        return Ok(Caller::Nobody);
+        return Ok(Asked::By(Caller::Nobody));
     }
-    Ok(match peer {
+    Ok(Asked::By(match peer {
         Peer::Unix => Caller::Owner,
         Peer::Loopback(_) if !app.options().require_keys => Caller::Local,
         Peer::Loopback(_) | Peer::Remote(_) => Caller::Nobody,
-    })
+    }))
 }
