@@ -14,6 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -22,9 +24,8 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::ServiceExt as _;
 
@@ -144,7 +145,6 @@ impl Bound {
             router,
             permits: Arc::new(Semaphore::new(app.options().connections)),
             tls: self.tls,
-            graceful: GracefulShutdown::new(),
             app,
         });
         // What others hand over reaches the catalogue without them waiting for it.
@@ -171,13 +171,11 @@ impl Bound {
         }
         let (app, grace) = (shared.app.clone(), shared.app.options().grace);
         let runs = crate::control::finish(&app, grace);
-        let Some(shared) = Arc::into_inner(shared) else {
-            runs.await;
-            return Listening::Cut;
-        };
-        let requests = tokio::time::timeout(grace, shared.graceful.shutdown());
+        // Every connection has one; when all are back, everybody was answered.
+        let all = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
+        let requests = tokio::time::timeout(grace, shared.permits.acquire_many(all));
         match tokio::join!(requests, runs).0 {
-            Ok(()) => Listening::Ended,
+            Ok(_) => Listening::Ended,
             Err(_) => Listening::Cut,
         }
     }
@@ -244,24 +242,38 @@ struct Shared {
     router: Router,
     permits: Arc<Semaphore>,
     tls: Option<tokio_rustls::TlsAcceptor>,
-    graceful: GracefulShutdown,
 }
 
 /// How long the acceptor rests when the system has no more file descriptors.
-const REST: std::time::Duration = std::time::Duration::from_millis(50);
+const REST: Duration = Duration::from_millis(50);
+
+/// How many that connected before the server ended, and were not taken yet, are taken; and when there are no more of them.
+const LATE: usize = 1024;
+const DRAINED: Duration = Duration::from_millis(10);
+
+/// How long somebody who is connected and has not said anything yet is listened to when the server ends. What they asked may be
+/// on its way.
+const HEARING: Duration = Duration::from_millis(100);
 
 impl Shared {
     async fn take_tcp(self: Arc<Self>, listener: TcpListener) {
         let own = listener.local_addr().ok();
         loop {
             let taken = tokio::select! {
-                () = self.app.ending().cancelled() => return,
+                () = self.app.ending().cancelled() => break,
                 taken = listener.accept() => taken,
             };
             match taken {
                 Ok((stream, address)) => self.tcp_connection(stream, address, own),
                 Err(_) => tokio::time::sleep(REST).await,
             }
+        }
+        for _ in 0..LATE {
+            let taken = tokio::time::timeout(DRAINED, listener.accept()).await;
+            let Ok(Ok((stream, address))) = taken else {
+                return;
+            };
+            self.tcp_connection(stream, address, own);
         }
     }
 
@@ -277,7 +289,7 @@ impl Shared {
             refuse(stream, TOO_MANY);
             return;
         };
-        let shared = Arc::downgrade(self);
+        let shared = Arc::clone(self);
         let local = stream.local_addr().ok().or(own);
         let any_user = self.app.options().any_local_user;
         let patience = self.app.options().head_timeout;
@@ -286,7 +298,7 @@ impl Shared {
         // Finding out who it is reads a list that is as long as there are connections. Others can connect meanwhile.
         tokio::spawn(async move {
             let peer = if address.ip().to_canonical().is_loopback() {
-                if !any_user && !peer::is_same_user(address, local) {
+                if !any_user && !peer::is_same_user(address, local).await {
                     refuse(stream, OTHER_USER);
                     return;
                 }
@@ -295,20 +307,15 @@ impl Shared {
                 Peer::Remote(address)
             };
             let Some(tls) = tls else {
-                if let Some(shared) = shared.upgrade() {
-                    hold(shared.connection(stream, peer), permit).await;
-                }
+                hold(shared.connection(stream, peer), permit).await;
                 return;
             };
-            // Whoever is still greeting when the server ends was promised nothing, and must not cut short the time that
-            // others have.
+            // Whoever is still greeting when the server ends was promised nothing.
             let greeted = tokio::select! {
                 () = ending.cancelled() => return,
                 greeted = tokio::time::timeout(patience, tls.accept(stream)) => greeted,
             };
-            if let Ok(Ok(stream)) = greeted
-                && let Some(shared) = shared.upgrade()
-            {
+            if let Ok(Ok(stream)) = greeted {
                 hold(shared.connection(stream, peer), permit).await;
             }
         });
@@ -317,19 +324,29 @@ impl Shared {
     async fn take_unix(self: Arc<Self>, listener: UnixListener) {
         loop {
             let taken = tokio::select! {
-                () = self.app.ending().cancelled() => return,
+                () = self.app.ending().cancelled() => break,
                 taken = listener.accept() => taken,
             };
             match taken {
-                Ok((stream, _)) => match self.permit() {
-                    Some(permit) => {
-                        let connection = Arc::clone(&self).connection(stream, Peer::Unix);
-                        tokio::spawn(hold(connection, permit));
-                    }
-                    None => refuse(stream, TOO_MANY),
-                },
+                Ok((stream, _)) => self.unix_connection(stream),
                 Err(_) => tokio::time::sleep(REST).await,
             }
+        }
+        for _ in 0..LATE {
+            let taken = tokio::time::timeout(DRAINED, listener.accept()).await;
+            let Ok(Ok((stream, _))) = taken else {
+                return;
+            };
+            self.unix_connection(stream);
+        }
+    }
+
+    fn unix_connection(&self, stream: UnixStream) {
+        match self.permit() {
+            Some(permit) => {
+                tokio::spawn(hold(self.connection(stream, Peer::Unix), permit));
+            }
+            None => refuse(stream, TOO_MANY),
         }
     }
 
@@ -346,7 +363,7 @@ impl Shared {
         None
     }
 
-    fn connection<I>(self: Arc<Self>, stream: I, peer: Peer) -> impl Future<Output = ()> + Send
+    fn connection<I>(&self, stream: I, peer: Peer) -> impl Future<Output = ()> + Send + use<I>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -366,11 +383,24 @@ impl Shared {
             .max_headers(64)
             .max_buf_size(64 << 10)
             .half_close(false);
+        let heard = stream.heard();
         let connection = server.serve_connection(TokioIo::new(stream), service);
-        let connection = self.graceful.watch(connection);
-        drop(self);
+        let ending = self.app.ending().clone();
         async move {
+            let mut connection = std::pin::pin!(connection);
             // A connection that fails is its client's affair.
+            tokio::select! {
+                _ = connection.as_mut() => return,
+                () = ending.cancelled() => {}
+            }
+            if !heard.load(Ordering::Relaxed) {
+                tokio::select! {
+                    _ = connection.as_mut() => return,
+                    () = tokio::time::sleep(HEARING) => {}
+                }
+            }
+            // What was asked is answered, and nothing after it.
+            connection.as_mut().graceful_shutdown();
             drop(connection.await);
         }
     }
@@ -411,7 +441,7 @@ const OTHER_USER: &str = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\
 
 /// Says why, and closes. Not for long: whoever does not listen is not waited for.
 fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, why: &'static str) {
-    const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
+    const PATIENCE: Duration = Duration::from_millis(500);
     tokio::spawn(async move {
         let say = async {
             stream.write_all(why.as_bytes()).await?;
@@ -445,6 +475,8 @@ pub(crate) async fn not_allowed(method: http::Method) -> axum::response::Respons
     .into_response()
 }
 
+#[cfg(test)]
+mod end_tests;
 #[cfg(test)]
 mod slow_tests;
 

@@ -5,6 +5,8 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,13 +18,23 @@ use super::patience::Patience;
 pub(super) struct Outlet<I> {
     inner: I,
     patience: Patience,
+    heard: Arc<AtomicBool>,
 }
 
 impl<I> Outlet<I> {
     /// A connection with so much time to spare.
     pub(super) fn new(inner: I, most: Duration) -> Self {
         let patience = Patience::new(most);
-        Self { inner, patience }
+        Self {
+            inner,
+            patience,
+            heard: Arc::default(),
+        }
+    }
+
+    /// Whether the client has said anything, from now on.
+    pub(super) fn heard(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.heard)
     }
 
     fn told<T>(
@@ -47,7 +59,11 @@ impl<I: AsyncRead + Unpin> AsyncRead for Outlet<I> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(context, buffer)
+        let done = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if !buffer.filled().is_empty() {
+            self.heard.store(true, Ordering::Relaxed);
+        }
+        done
     }
 }
 

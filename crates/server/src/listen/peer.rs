@@ -9,15 +9,27 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Whether the client's end of a connection belongs to the user of this process, or to root.
 #[cfg(target_os = "linux")]
-pub(super) fn is_same_user(client: SocketAddr, own: Option<SocketAddr>) -> bool {
+pub(super) async fn is_same_user(client: SocketAddr, own: Option<SocketAddr>) -> bool {
     let Some(own) = own else {
         return false;
     };
-    let me = rustix::process::geteuid().as_raw();
-    let is_known = |user: u32| user == me || user == 0;
     if let Ok(user) = super::diag::user_of(client, own) {
         return user.is_some_and(is_known);
     }
+    // The list takes milliseconds, in which others are to be served.
+    let listed = tokio::task::spawn_blocking(move || is_listed(client, own));
+    listed.await.unwrap_or(false)
+}
+
+/// Whether a user may use the port: the one of this process, and root.
+#[cfg(target_os = "linux")]
+fn is_known(user: u32) -> bool {
+    user == rustix::process::geteuid().as_raw() || user == 0
+}
+
+/// The same by the list of all connections.
+#[cfg(target_os = "linux")]
+fn is_listed(client: SocketAddr, own: SocketAddr) -> bool {
     let lists = ["/proc/net/tcp", "/proc/net/tcp6"];
     let mut any = false;
     for list in lists {
@@ -34,7 +46,7 @@ pub(super) fn is_same_user(client: SocketAddr, own: Option<SocketAddr>) -> bool 
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn is_same_user(_client: SocketAddr, _own: Option<SocketAddr>) -> bool {
+pub(super) async fn is_same_user(_client: SocketAddr, _own: Option<SocketAddr>) -> bool {
     true
 }
 
@@ -118,7 +130,14 @@ mod tests {
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, address) = listener.accept().unwrap();
         assert_eq!(address, client.local_addr().unwrap());
-        assert!(is_same_user(address, stream.local_addr().ok()));
+        let own = stream.local_addr().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        assert!(runtime.block_on(is_same_user(address, Some(own))));
+        assert!(!runtime.block_on(is_same_user(address, None)));
+        #[cfg(target_os = "linux")]
+        assert!(is_listed(address, own), "where the kernel cannot be asked");
         drop(client);
     }
 }
