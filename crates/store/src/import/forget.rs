@@ -96,7 +96,7 @@ impl Store {
 
     /// Forgets transcripts, and removes what nothing else needs.
     pub fn prune(&self, holdings: &[Holding], now: Timestamp) -> Result<Swept, ImportError> {
-        let _lock = self.lock()?;
+        let _lock = self.lock_soon()?;
         // The archive first: what is left after a crash is still listed, and can be forgotten again.
         for source in holdings.iter().flat_map(|holding| &holding.sources) {
             self.archive.forget(&source.key)?;

@@ -197,6 +197,9 @@ pub(crate) fn lock(home: &Path) -> Result<std::fs::File, ImportError> {
     }
 }
 
+/// How long is waited for whoever does not take long.
+const SOON: Duration = Duration::from_secs(1);
+
 /// A batch is committed when it has so many logs, or is so old.
 const BATCH: usize = 256;
 const BATCH_AGE: Duration = Duration::from_secs(1);
@@ -344,7 +347,7 @@ impl Store {
         options: &ImportOptions,
         progress: &Progress,
     ) -> Result<Report, ImportError> {
-        let _lock = self.lock()?;
+        let _lock = self.lock_soon()?;
         let mut report = Report::of_search(&search);
         self.clear_temporary();
         if !options.dry_run {
@@ -506,6 +509,19 @@ impl Store {
 
     fn lock(&self) -> Result<std::fs::File, ImportError> {
         lock(&self.home)
+    }
+
+    /// The same, but whoever only brings recorded runs up to date is waited for: a server does so whenever somebody asks.
+    fn lock_soon(&self) -> Result<std::fs::File, ImportError> {
+        let until = Instant::now() + SOON;
+        loop {
+            match self.lock() {
+                Err(ImportError::Busy(_)) if Instant::now() < until => {
+                    std::thread::sleep(SOON / 100);
+                }
+                locked => return locked,
+            }
+        }
     }
 
     /// Reads logs on several threads, and puts down what they find on this one.

@@ -188,7 +188,14 @@ fn two_imports_at_once_do_not_meet() {
     let lock = store.lock().unwrap();
     let refused = store.import(&machine.host(), &options(), &Progress::default());
     assert!(matches!(refused, Err(crate::import::ImportError::Busy(_))));
-    drop(lock);
+    // Whoever does not take long is waited for.
+    let done = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(lock);
+    });
+    let imported = store.import(&machine.host(), &options(), &Progress::default());
+    assert!(imported.is_ok(), "{imported:?}");
+    done.join().unwrap();
 }
 
 #[test]
