@@ -101,6 +101,8 @@ fn while_nothing_is_recorded_nothing_is_read() {
     let begun = Instant::now();
     loop {
         std::thread::sleep(Duration::from_millis(300));
+        // What is due is read when somebody asks.
+        assert_eq!(served.get("/api/v1/transcripts").status, 200);
         let now = freshness.number();
         if now == before {
             break;
