@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::describe::{Book, Described as _};
 use crate::{
     annotations, blocks, context, convert, cord, doctor, execution, explain, home, import, keys,
-    prune, redact, repair, search, share, show, stats, timeline, tools, trace, transcript, tree,
-    verify,
+    prune, redact, repair, search, serve, share, show, stats, timeline, tools, trace, transcript,
+    tree, verify,
 };
 
 const HEAD: &str = "\
@@ -60,6 +60,8 @@ fn page() -> String {
         "the context of a transcript (HTTP)" = context::ContextTurns,
         "the cord of a transcript (HTTP)" = cord::Cord,
         "who asks (HTTP)" = cord::Me,
+        "logs that are deleted soon (HTTP)" = home::Expiring,
+        "what lists of transcripts work out, with `fields` (HTTP)" = serve::ListedTranscript,
         "the tools of a transcript or of many (HTTP)" = tools::ToolLedger,
         "`doctor --json`" = doctor::Doctor,
         "`prune --json`" = prune::Pruned,

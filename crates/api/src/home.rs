@@ -81,3 +81,49 @@ document! {
         pub exists: bool,
     }
 }
+
+document! {
+    /// Logs that agents delete soon and that are not kept yet.
+    pub struct Expiring {
+        /// When they were looked for. Null where this server does not import: then nothing is looked for.
+        pub looked_at: Option<Time>,
+        /// The agents that delete some soon, and how many.
+        pub agents: Vec<ExpiringAgent>,
+        /// Those that are not kept as they are now, the first to go first: at most 100.
+        pub logs: Vec<ExpiringLog>,
+        /// How many more of them there are.
+        pub more: u64,
+    }
+}
+
+document! {
+    /// An agent that deletes logs.
+    pub struct ExpiringAgent {
+        /// The agent.
+        pub agent: String,
+        /// It deletes what it has not written to for about so many days.
+        pub after_days: i64,
+        /// How many logs it deletes soon: within a week.
+        pub expiring: u64,
+        /// How many of those are not kept as they are now.
+        pub expiring_new: u64,
+    }
+}
+
+document! {
+    /// A log that is deleted soon.
+    pub struct ExpiringLog {
+        /// The agent.
+        pub agent: String,
+        /// The file.
+        pub path: String,
+        /// Its size.
+        pub bytes: u64,
+        /// When it was last written to.
+        pub modified: Option<Time>,
+        /// Days until it is deleted, about.
+        pub days_left: Option<i64>,
+        /// Whether an earlier state of it is kept.
+        pub changed: bool,
+    }
+}

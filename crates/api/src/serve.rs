@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::Time;
 use crate::describe::document;
 use crate::import::Import;
 use crate::search::Hit;
-use crate::stats::Spent;
+use crate::stats::{Did, Spent};
 use crate::transcript::Transcript;
+use crate::{Time, Usd};
 
 document! {
     /// Some transcripts, in the order that was asked for.
@@ -16,6 +16,32 @@ document! {
         pub transcripts: Vec<Transcript>,
         /// Where the next page begins: the value of `cursor` to ask for it with. Null on the last page.
         pub next: Option<String>,
+    }
+}
+
+document! {
+    /// Some transcripts, with only the fields that were asked for.
+    pub struct TranscriptParts {
+        /// The transcripts: those of the fields of a transcript and of what is worked out that `fields` names.
+        pub transcripts: Vec<Value>,
+        /// Where the next page begins: the value of `cursor` to ask for it with. Null on the last page.
+        pub next: Option<String>,
+    }
+}
+
+document! {
+    /// What a list works out for each transcript, where `fields` names it.
+    pub struct ListedTranscript {
+        /// What it and its sub-agents cost. Null when no call is known, or nothing of it has a price.
+        pub usd: Option<Usd>,
+        /// What it and its sub-agents spent. Null when no call to a model is known.
+        pub spent: Option<Spent>,
+        /// What it and its sub-agents did.
+        pub did: Did,
+        /// How many sub-agents there are below it: transcripts of their own, and those that are told of within a log.
+        pub subagents: u64,
+        /// Labels that people gave it or its events, sorted.
+        pub labels: Vec<String>,
     }
 }
 
@@ -92,6 +118,21 @@ document! {
         pub more: bool,
         /// How many transcripts are not indexed yet, and so cannot be found.
         pub not_indexed: u64,
+        /// What is wrong with the query, where `lenient` asks for that in place of a refusal. Then nothing was looked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub problem: Option<QueryProblem>,
+    }
+}
+
+document! {
+    /// What is wrong with a query.
+    pub struct QueryProblem {
+        /// What is wrong.
+        pub detail: String,
+        /// What to do about it.
+        pub hint: Option<String>,
+        /// The place in `q`, in bytes: from, and up to. Both are the same where something is missing. Null where it is no single place.
+        pub at: Option<[u64; 2]>,
     }
 }
 

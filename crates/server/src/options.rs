@@ -4,6 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+use quipu_store::stats::Budgets;
+
 /// The port that is tried first.
 pub const PORT: u16 = 7847;
 
@@ -56,6 +59,10 @@ pub struct Options {
     pub run_directories: Vec<PathBuf>,
     /// Whether the home holds the samples that come with Quipu.
     pub samples: bool,
+    /// What may be spent.
+    pub budgets: Budgets,
+    /// The zone in which days of budgets begin; that of the system without one.
+    pub zone: Option<TimeZone>,
     /// The directory in which workflows that are started over HTTP run.
     pub work_directory: PathBuf,
     /// How many workflows may run at once.
@@ -86,6 +93,8 @@ impl Default for Options {
             any_local_user: false,
             run_directories: Vec::new(),
             samples: false,
+            budgets: Budgets::default(),
+            zone: None,
             work_directory: PathBuf::from("."),
             runs: 8,
             connections: 4096,

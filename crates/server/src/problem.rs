@@ -5,6 +5,7 @@ use std::fmt;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use quipu_api::serve::QueryProblem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,7 +28,12 @@ pub struct Problem {
     hint: Option<String>,
     /// The parameter or field that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameter: Option<String>,
+    #[schema(value_type = Option<String>)]
+    parameter: Option<Box<str>>,
+    /// The place in the parameter, in bytes: from, and up to. Both are the same where something is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<[u64; 2]>)]
+    at: Option<Box<[u64; 2]>>,
     #[serde(skip)]
     #[schema(ignore)]
     headers: Option<Box<HeaderMap>>,
@@ -54,6 +60,7 @@ impl Problem {
             detail: String::new(),
             hint: None,
             parameter: None,
+            at: None,
             headers: None,
         }
     }
@@ -82,8 +89,29 @@ impl Problem {
     /// About this parameter.
     #[must_use]
     pub fn parameter(mut self, name: impl Into<String>) -> Self {
-        self.parameter = Some(name.into());
+        self.parameter = Some(name.into().into());
         self
+    }
+
+    /// At this place in the parameter, in bytes.
+    #[must_use]
+    pub fn at(mut self, place: std::ops::Range<usize>) -> Self {
+        self.at = Some(Box::new([place.start as u64, place.end as u64]));
+        self
+    }
+
+    /// What is wrong with a query, where this is about one.
+    pub(crate) fn of_query(&self, parameter: &str) -> Option<QueryProblem> {
+        if self.parameter.as_deref() != Some(parameter) {
+            return None;
+        }
+        let begin = format!("{parameter}: ");
+        let detail = self.detail.strip_prefix(&begin).unwrap_or(&self.detail);
+        Some(QueryProblem {
+            detail: detail.to_owned(),
+            hint: self.hint.clone(),
+            at: self.at.as_deref().copied(),
+        })
     }
 
     /// With a header.

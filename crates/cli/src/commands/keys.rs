@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-use quipu_api::Time;
-use quipu_api::keys::{self, Key};
+use quipu_api::keys;
 use quipu_model::Timestamp;
 use quipu_record::{Clock as _, SystemClock};
+use quipu_store::documents;
 use quipu_submit::KeyStore;
-use quipu_submit::keys::{KeyEntry, KeyStoreError, NewKey, Scopes};
+use quipu_submit::keys::{KeyStoreError, NewKey, Scopes};
 
 use crate::args::KeysCommand;
 use crate::error::{CommandError, Exit, Result};
@@ -37,7 +37,7 @@ pub(crate) fn run(command: &KeysCommand, place: &HomePlace) -> Result<Exit> {
             let (entry, key) = store.make(new, &SystemClock).map_err(failed)?;
             if *json {
                 let document = keys::NewKey {
-                    entry: of(&entry),
+                    entry: documents::key(&entry),
                     key: key.expose(),
                 };
                 writeln!(out, "{}", json::document(&document)?)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(command: &KeysCommand, place: &HomePlace) -> Result<Exit> {
         KeysCommand::List { json } => {
             let entries = store.list().map_err(failed)?;
             if *json {
-                let all = entries.iter().map(of).collect::<Vec<_>>();
+                let all = entries.iter().map(documents::key).collect::<Vec<_>>();
                 writeln!(out, "{}", json::document(&all)?)?;
             } else if entries.is_empty() {
                 say("there are no submission keys; `quipu keys new` makes one");
@@ -97,23 +97,6 @@ fn end(age: &str) -> Result<Timestamp> {
     let ago = now.duration_since(when::age(age, now)?);
     now.checked_add(ago)
         .map_err(|_| CommandError::usage(format!("{age} is too far ahead")))
-}
-
-fn of(entry: &KeyEntry) -> Key {
-    Key {
-        key_id: entry.key_id().to_owned(),
-        pseudonym: entry.pseudonym().to_owned(),
-        label: entry.label().to_owned(),
-        created_at: Time::of(entry.created_at()),
-        scopes: entry
-            .scopes()
-            .as_slice()
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
-        revoked_at: entry.revoked_at().map(Time::of),
-        expires_at: entry.expires_at().map(Time::of),
-    }
 }
 
 fn failed(error: KeyStoreError) -> CommandError {

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use quipu_agents::{FAMILIES, Host};
+use quipu_agents::FAMILIES;
 use quipu_api::home::{self, AgentPlace, FoundAgent, Home};
 use quipu_api::{Time, Usd};
 use quipu_model::{Money, Timestamp};
@@ -14,9 +14,9 @@ use quipu_prices::Prices;
 use quipu_record::{Clock as _, SystemClock};
 use quipu_store::Store;
 use quipu_store::catalogue::{Filter, SourceRow};
+use quipu_store::facade::{Expiry, LogState, unpacked};
 use quipu_store::import::{Found, Search};
 use quipu_store::stats::{Question, Spent};
-use serde_json::Value;
 
 use super::import::report_problems;
 use super::stats::cost;
@@ -26,12 +26,6 @@ use crate::locate::HomePlace;
 use crate::table::Table;
 use crate::terminal::{BOLD, YELLOW, bytes, clean, columns, count, out, tokens};
 use crate::{json, when};
-
-/// Claude Code deletes what it has not written to for so many days, unless its settings say otherwise.
-const EXPIRES: (&str, i64) = ("claude-code", 30);
-
-/// What is deleted within so many days expires soon.
-const SOON: i64 = 7;
 
 /// What was found of one agent.
 #[derive(Debug, Default)]
@@ -53,12 +47,12 @@ pub(crate) fn run(as_json: bool, place: &HomePlace) -> Result<Exit> {
     let search = Search::of_places(&host, &[]);
     let store = place.store()?;
     let now = SystemClock.now();
-    let days = days_kept(&host);
+    let expiry = Expiry::of(&host);
     let sources = match &store {
         Some(store) => store.sources()?,
         None => Vec::new(),
     };
-    let agents = found(&search, &sources, now, days);
+    let agents = found(&search, &sources, now, expiry);
     let prices = Config::load(&home)?.prices();
     let kept = match &store {
         Some(store) => Some(Kept::of(store, &prices, &sources, &search)?),
@@ -71,7 +65,7 @@ pub(crate) fn run(as_json: bool, place: &HomePlace) -> Result<Exit> {
         let document = Home {
             home: json::path(&home),
             agents: agents
-                .map(|(name, agent)| agent.document(name, now, days))
+                .map(|(name, agent)| agent.document(name, now, expiry))
                 .collect(),
             kept: kept.as_ref().map(Kept::document),
             credentials: search.credentials,
@@ -112,9 +106,9 @@ pub(crate) fn run(as_json: bool, place: &HomePlace) -> Result<Exit> {
         table.write(&mut out, columns(), None)?;
     }
     for agent in agents.values().filter(|agent| agent.expiring > 0) {
-        let name = EXPIRES.0;
+        let (name, days) = (Expiry::AGENT, expiry.days);
         let oldest = agent.oldest_expiring.and_then(when::of_nanos);
-        let left = oldest.map_or(0, |at| (days - when::days(at, now)).max(0));
+        let left = oldest.map_or(0, |at| expiry.days_left(at, now));
         let logs = count(agent.expiring, "log");
         let when = match left {
             0 => "the oldest about now".to_owned(),
@@ -184,13 +178,12 @@ fn found(
     search: &Search,
     sources: &[SourceRow],
     now: Timestamp,
-    days: i64,
+    expiry: Expiry,
 ) -> BTreeMap<String, Agent> {
     let mut known: HashMap<&Path, Vec<&SourceRow>> = HashMap::new();
-    for row in sources.iter().filter(|row| !row.is_in_place()) {
+    for row in sources {
         known.entry(&row.path).or_default().push(row);
     }
-    let soon = i64::try_from(when::days_before(now, days - SOON).as_nanosecond());
     let mut agents: BTreeMap<String, Agent> = BTreeMap::new();
     for candidate in &search.found {
         if candidate.found == Found::Keep {
@@ -203,27 +196,15 @@ fn found(
         let is_directory = candidate.found == Found::Many && candidate.path.is_dir();
         agent.bytes += if is_directory { 0 } else { stamp.size };
         agent.newest = agent.newest.max(stamp.modified);
-        let mut is_kept = false;
-        if let Some(rows) = known.get(&*unpacked(&candidate.path)) {
-            // A database changes with every word; what counts is that sessions of it are kept.
-            let same = |row: &&SourceRow| {
-                candidate.found == Found::Many
-                    || (row.stamp.size == stamp.size && row.stamp.modified == stamp.modified)
-            };
-            if rows.iter().any(same) {
-                is_kept = true;
-                agent.kept += 1;
-            } else {
-                agent.changed += 1;
-            }
-        }
-        let expires = brand == EXPIRES.0 && candidate.found == Found::Log;
-        if expires
-            && let (Some(modified), Ok(soon)) = (stamp.modified, soon)
-            && modified < soon
+        let known = known.get(&*unpacked(&candidate.path));
+        let state = LogState::of(candidate, known.into_iter().flatten().copied());
+        agent.kept += u64::from(state == LogState::Kept);
+        agent.changed += u64::from(state == LogState::Changed);
+        if expiry.is_soon(candidate, now)
+            && let Some(modified) = stamp.modified
         {
             agent.expiring += 1;
-            agent.expiring_new += u64::from(!is_kept);
+            agent.expiring_new += u64::from(state != LogState::Kept);
             let oldest = agent.oldest_expiring.unwrap_or(i64::MAX);
             agent.oldest_expiring = Some(oldest.min(modified));
         }
@@ -232,7 +213,7 @@ fn found(
 }
 
 impl Agent {
-    fn document(&self, name: &str, now: Timestamp, days: i64) -> FoundAgent {
+    fn document(&self, name: &str, now: Timestamp, expiry: Expiry) -> FoundAgent {
         let oldest = self.oldest_expiring.and_then(when::of_nanos);
         FoundAgent {
             agent: name.to_owned(),
@@ -243,7 +224,7 @@ impl Agent {
             changed: self.changed,
             expiring: self.expiring,
             expiring_new: self.expiring_new,
-            days_left: oldest.map(|at| (days - when::days(at, now)).max(0)),
+            days_left: oldest.map(|at| expiry.days_left(at, now)),
         }
     }
 }
@@ -357,32 +338,6 @@ fn spent(store: &Store, prices: &Prices) -> Result<Spent> {
         prices,
     })?;
     Ok(table.total.spent.unwrap_or_default())
-}
-
-/// After how many days logs are deleted: as the agent's settings say, or as it does by itself.
-fn days_kept(host: &Host) -> i64 {
-    let places = FAMILIES.iter().flat_map(|family| family.places(host));
-    let mut roots = places.filter(|place| place.brand == EXPIRES.0);
-    let said = roots.find_map(|place| {
-        let path = place.root.parent()?.join("settings.json");
-        let small = path
-            .metadata()
-            .is_ok_and(|it| it.is_file() && it.len() < 1 << 20);
-        if !small || quipu_agents::is_credential(&path) {
-            return None;
-        }
-        let settings: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
-        settings["cleanupPeriodDays"].as_i64()
-    });
-    said.filter(|days| *days > 0).unwrap_or(EXPIRES.1)
-}
-
-/// The path of a log before it was compressed.
-fn unpacked(path: &Path) -> Cow<'_, Path> {
-    match path.extension() {
-        Some(ending) if ending == "zst" => path.with_extension("").into(),
-        _ => path.into(),
-    }
 }
 
 /// The path of a log once it is compressed.

@@ -105,6 +105,7 @@ pub(crate) fn run(args: &Search, place: &HomePlace) -> Result<Exit> {
             hits: hits(&answer.found, &store)?,
             more: answer.more,
             not_indexed: answer.not_indexed,
+            problem: None,
         }
     };
     write(args, &answer.hits, &store, place)?;

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::HeaderMap;
 use jiff::tz::TimeZone;
 use quipu_api::explain::ExplainedSession;
-use quipu_api::stats::{Stats, WasteReport};
+use quipu_api::stats::{Budgets, Stats, WasteReport};
 use quipu_store::catalogue::Filter;
 use quipu_store::documents;
 use quipu_store::stats::By;
@@ -16,7 +16,7 @@ use super::query::{Params, Path, Which};
 use super::transcripts::{find, with_question};
 use crate::App;
 use crate::access::MayRead;
-use crate::answer::json;
+use crate::answer::{Ready, json};
 use crate::problem::Problem;
 
 /// Which figures.
@@ -196,6 +196,60 @@ pub(crate) async fn waste(
         })
         .await?;
     json(&report, &headers)
+}
+
+/// In which days.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BudgetsWanted {
+    /// The time zone that days are of, such as `Europe/Berlin`. That of the configuration unless told, or else of the server.
+    zone: Option<String>,
+}
+
+/// Budgets that the configuration sets, and what was spent of them: what `quipu stats budget` says. Of sessions, those that
+/// went on today and exceed their limit.
+#[utoipa::path(
+    get,
+    path = "/api/v1/budgets",
+    operation_id = "getBudgets",
+    tag = "figures",
+    params(BudgetsWanted),
+    responses((status = 200, body = Budgets), (status = 400, body = Problem))
+)]
+pub(crate) async fn budgets(
+    State(app): State<App>,
+    _: MayRead,
+    Params(wanted): Params<BudgetsWanted>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let own = app.options().zone.clone();
+    let zone = match (wanted.zone.as_deref(), own) {
+        (None, Some(own)) => own,
+        (asked, _) => zone(asked)?,
+    };
+    let now = app.clock().now();
+    // A day may end; the minute is part of the question.
+    let minute = now.as_second() / 60;
+    let named = wanted.zone.as_deref().unwrap_or_default();
+    let question = format!("budgets {minute} {named}");
+    let version = app.freshness().number();
+    if let Some(ready) = app.cache().get(&question, version) {
+        return Ok(ready.respond(&headers));
+    }
+    let (prices, inner) = (app.prices().clone(), app.clone());
+    let found = app
+        .read(move |store| {
+            let limits = &inner.options().budgets;
+            let balances = store.balances(limits, now, &zone, &prices)?;
+            Ok(Budgets {
+                budgets: balances.iter().map(documents::balance).collect(),
+            })
+        })
+        .await?;
+    let ready = Ready::json(&found)?;
+    app.cache().put(&question, version, &ready);
+    Ok(ready.respond(&headers))
 }
 
 /// What a transcript cost, call by call: the proof of its figure.

@@ -21,7 +21,7 @@ use crate::problem::Problem;
 const BLOCK: u64 = 256;
 
 /// How much is kept at most. It is given up when nobody asked for a while.
-const ROOM: usize = 40 << 20;
+const ROOM: usize = 128 << 20;
 
 /// How long lines are kept that nobody asks for.
 const IDLE: Duration = Duration::from_secs(60);

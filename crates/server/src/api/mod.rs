@@ -7,6 +7,7 @@ mod cord;
 mod events;
 mod exports;
 mod figures;
+mod keys;
 mod lines;
 mod query;
 mod search;
@@ -14,6 +15,8 @@ mod status;
 mod transcripts;
 mod tree;
 
+#[cfg(test)]
+mod page_tests;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +56,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(figures::cost))
         .routes(routes!(figures::stats))
         .routes(routes!(figures::waste))
+        .routes(routes!(figures::budgets))
         .routes(routes!(search::search))
         .routes(routes!(blobs::blob))
         .routes(routes!(exports::formats))
@@ -61,6 +65,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(exports::preview))
         .routes(routes!(status::status))
         .routes(routes!(status::doctor))
+        .routes(routes!(status::expiring))
+        .routes(routes!(keys::list, keys::make))
+        .routes(routes!(keys::revoke))
         .routes(routes!(document))
 }
 

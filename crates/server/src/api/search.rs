@@ -59,6 +59,9 @@ pub(crate) struct Wanted {
     /// How long snippets are, in bytes: 40 to 4,000, 300 unless told.
     #[param(minimum = 40, maximum = 4000)]
     snippet: Option<usize>,
+    /// Answer a query that cannot be read with what is wrong with it (`problem`) and no hits, in place of 400: for fields that
+    /// ask with every letter, where half a query is no error.
+    lenient: bool,
 }
 
 /// The longest query.
@@ -91,6 +94,29 @@ pub(crate) async fn search(
     if !anew && let Some(ready) = app.cache().get(&question, version) {
         return Ok(ready.respond(&headers));
     }
+    let lenient = wanted.lenient;
+    let answer = match look(&app, wanted).await {
+        Err(problem) if lenient => SearchAnswer {
+            problem: Some(problem.of_query("q").ok_or(problem)?),
+            ..nothing()
+        },
+        answer => answer?,
+    };
+    let ready = Ready::json(&answer)?;
+    app.cache().put(&question, version, &ready);
+    Ok(ready.respond(&headers))
+}
+
+fn nothing() -> SearchAnswer {
+    SearchAnswer {
+        hits: Vec::new(),
+        more: false,
+        not_indexed: 0,
+        problem: None,
+    }
+}
+
+async fn look(app: &App, wanted: Wanted) -> Result<SearchAnswer, Problem> {
     let limit = limit(wanted.limit, 20, 200)?;
     let context = wanted.context.unwrap_or(0);
     let snippet = wanted.snippet.unwrap_or(300);
@@ -117,54 +143,47 @@ pub(crate) async fn search(
         zone: TimeZone::system(),
     };
     let query = Query::parse(&wanted.q, &clock).map_err(|error| {
-        let problem = Problem::bad_parameter("q", &error.what);
+        let problem = Problem::bad_parameter("q", &error.what).at(error.at.clone());
         match &error.hint {
             Some(hint) => problem.hint(hint.clone()),
             None => problem,
         }
     })?;
     let prices = app.prices().clone();
-    let answer = app
-        .read(move |store| {
-            let ask = Ask {
-                query: &query,
-                sort: match wanted.sort {
-                    Sort::Relevance => Order::Relevance,
-                    Sort::Newest => Order::Newest,
-                    Sort::Cost => Order::Cost,
-                },
-                limit,
-                context,
-                copies: wanted.copies,
-                snippet,
-                guard: Show::Guarded,
-            };
-            let answer = match store.search(&ask, &prices) {
-                // Nothing was imported, so there is nothing to find.
-                Err(SearchError::NoIndex) if store.census()? == Census::default() => {
-                    return Ok(SearchAnswer {
-                        hits: Vec::new(),
-                        more: false,
-                        not_indexed: 0,
-                    });
-                }
-                answer => answer?,
-            };
-            let guard = store.guard()?;
-            let hits = answer
-                .found
-                .iter()
-                .map(|found| documents::hit(found, guard));
-            Ok(SearchAnswer {
-                hits: hits.collect(),
-                more: answer.more,
-                not_indexed: answer.not_indexed,
-            })
+    app.read(move |store| {
+        let ask = Ask {
+            query: &query,
+            sort: match wanted.sort {
+                Sort::Relevance => Order::Relevance,
+                Sort::Newest => Order::Newest,
+                Sort::Cost => Order::Cost,
+            },
+            limit,
+            context,
+            copies: wanted.copies,
+            snippet,
+            guard: Show::Guarded,
+        };
+        let answer = match store.search(&ask, &prices) {
+            // Nothing was imported, so there is nothing to find.
+            Err(SearchError::NoIndex) if store.census()? == Census::default() => {
+                return Ok(nothing());
+            }
+            answer => answer?,
+        };
+        let guard = store.guard()?;
+        let hits = answer
+            .found
+            .iter()
+            .map(|found| documents::hit(found, guard));
+        Ok(SearchAnswer {
+            hits: hits.collect(),
+            more: answer.more,
+            not_indexed: answer.not_indexed,
+            problem: None,
         })
-        .await?;
-    let ready = Ready::json(&answer)?;
-    app.cache().put(&question, version, &ready);
-    Ok(ready.respond(&headers))
+    })
+    .await
 }
 
 impl From<SearchError> for Problem {

@@ -5,6 +5,7 @@ use axum::response::Response;
 use http::HeaderMap;
 use quipu_api::Time;
 use quipu_api::doctor::Doctor;
+use quipu_api::home::Expiring;
 use quipu_api::serve::{Census, Status};
 use quipu_store::catalogue::Filter;
 use quipu_store::documents;
@@ -16,7 +17,7 @@ use utoipa::IntoParams;
 use super::query::Params;
 use crate::App;
 use crate::access::MayRead;
-use crate::answer::json;
+use crate::answer::{Ready, json};
 use crate::problem::Problem;
 
 /// What the server does, what the import did last, and how much is kept.
@@ -98,4 +99,44 @@ pub(crate) async fn doctor(
         })
         .await?;
     json(&found, &headers)
+}
+
+/// Logs of this machine that their agents delete soon and that are not kept yet. They are looked for at most every five minutes,
+/// and only where this server imports.
+#[utoipa::path(
+    get,
+    path = "/api/v1/expiring",
+    operation_id = "getExpiring",
+    tag = "server",
+    responses((status = 200, body = Expiring))
+)]
+pub(crate) async fn expiring(
+    State(app): State<App>,
+    _: MayRead,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let version = app.freshness().number();
+    let now = app.clock().now();
+    let inner = app.clone();
+    let known = app
+        .work(move |store| {
+            let Some(looked) = inner.importer().expiring(inner.host(), now) else {
+                return Ready::json(&Expiring {
+                    looked_at: None,
+                    agents: Vec::new(),
+                    logs: Vec::new(),
+                    more: 0,
+                });
+            };
+            let question = format!("expiring {}", looked.at);
+            if let Some(ready) = inner.cache().get(&question, version) {
+                return Ok(ready);
+            }
+            let found = store.expiring(looked.expiry, &looked.logs)?;
+            let ready = Ready::json(&documents::expiring(&found, looked.at, now))?;
+            inner.cache().put(&question, version, &ready);
+            Ok(ready)
+        })
+        .await?;
+    Ok(known.respond(&headers))
 }

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use crate::testkit::Served;
 
 /// What tells a session from others.
-struct Said<'s> {
-    id: &'s str,
+pub(super) struct Said<'s> {
+    pub(super) id: &'s str,
     day: u32,
     cwd: &'s str,
     branch: &'s str,
@@ -26,7 +26,7 @@ struct Said<'s> {
 }
 
 /// Three sessions, no two of which are alike in anything.
-const SAID: [Said<'static>; 3] = [
+pub(super) const SAID: [Said<'static>; 3] = [
     Said {
         id: "11111111-1111-4111-8111-111111111111",
         day: 1,
@@ -108,7 +108,7 @@ fn session(said: &Said<'_>) -> String {
 }
 
 /// Imports sessions, and records a run.
-fn fill(home: &Path) {
+pub(super) fn fill(home: &Path) {
     let logs = home.join("logs/projects/-code-relay");
     std::fs::create_dir_all(&logs).unwrap();
     for said in &SAID {

@@ -3,19 +3,24 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
-use quipu_api::serve::{Lineage, Relative, TranscriptDetail, Transcripts};
+use quipu_api::serve::{
+    Lineage, ListedTranscript, Relative, TranscriptDetail, TranscriptParts, Transcripts,
+};
 use quipu_store::Store;
 use quipu_store::catalogue::{After, Filter, NotFound, Received, TranscriptRow};
-use quipu_store::documents;
+use quipu_store::documents::{self, Listed};
 use quipu_store::facade::Listing;
 use quipu_store::stats::Question;
 use serde::Deserialize;
-use utoipa::IntoParams;
+use serde_json::Value;
+use utoipa::openapi::schema::{AnyOfBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::query::{Params, Path, Sort, Which, after, cursor, limit, short};
 use crate::App;
 use crate::access::MayRead;
-use crate::answer::{Ready, json};
+use crate::answer::Ready;
 use crate::control::is_locked;
 use crate::problem::Problem;
 
@@ -50,11 +55,14 @@ pub(crate) struct Wanted {
     /// What comes first.
     #[param(inline)]
     sort: Sort,
-    /// How many at most: 1 to 1,000, 100 unless told.
-    #[param(minimum = 1, maximum = 1000)]
+    /// How many at most: 1 to 1,000, or to 5,000 with `fields`; 100 unless told.
+    #[param(minimum = 1, maximum = 5000)]
     limit: Option<usize>,
     /// Where the page begins: `next` of the page before.
     cursor: Option<String>,
+    /// Only these fields of each transcript, such as `id,title,usd`; several with commas. Beside the fields of a transcript there
+    /// are some that are worked out with its sub-agents: `usd`, `spent`, `did`, `subagents`; and `labels`.
+    fields: Option<String>,
 }
 
 impl Wanted {
@@ -71,6 +79,16 @@ impl Wanted {
         }
     }
 
+    /// Which fields are asked for, where not all are.
+    fn listed(&self) -> Result<Option<Listed>, Problem> {
+        short("fields", self.fields.as_deref())?;
+        let listed = self.fields.as_deref().map(Listed::parse).transpose();
+        listed.map_err(|error| {
+            let all: Vec<&str> = Listed::all().collect();
+            Problem::bad_parameter("fields", error).hint(format!("fields are {}", all.join(", ")))
+        })
+    }
+
     /// Whether what others submitted is asked for.
     fn received(&self) -> Received {
         match &self.submitter {
@@ -81,6 +99,36 @@ impl Wanted {
     }
 }
 
+/// A page of transcripts: whole, or with the fields that are asked for.
+struct TranscriptPage;
+
+impl PartialSchema for TranscriptPage {
+    fn schema() -> RefOr<Schema> {
+        // Parts that name every field are like the whole, so either of them may be meant.
+        let whole = Ref::from_schema_name(Transcripts::name());
+        let parts = Ref::from_schema_name(TranscriptParts::name());
+        AnyOfBuilder::new().item(whole).item(parts).into()
+    }
+}
+
+impl ToSchema for TranscriptPage {
+    fn schemas(all: &mut Vec<(String, RefOr<Schema>)>) {
+        all.push((Transcripts::name().into_owned(), Transcripts::schema()));
+        Transcripts::schemas(all);
+        all.push((
+            TranscriptParts::name().into_owned(),
+            TranscriptParts::schema(),
+        ));
+        TranscriptParts::schemas(all);
+        // What `fields` may name beside the fields of a transcript.
+        all.push((
+            ListedTranscript::name().into_owned(),
+            ListedTranscript::schema(),
+        ));
+        ListedTranscript::schemas(all);
+    }
+}
+
 /// Transcripts, with the filters of `quipu list`, page by page.
 #[utoipa::path(
     get,
@@ -88,7 +136,7 @@ impl Wanted {
     operation_id = "listTranscripts",
     tag = "transcripts",
     params(Wanted),
-    responses((status = 200, body = Transcripts), (status = 400, body = Problem))
+    responses((status = 200, body = TranscriptPage), (status = 400, body = Problem))
 )]
 pub(crate) async fn list(
     State(app): State<App>,
@@ -100,7 +148,9 @@ pub(crate) async fn list(
     let mut listing = wanted.which().listing(app.clock().now(), &zone)?;
     short("label", wanted.label.as_deref())?;
     short("submitter", wanted.submitter.as_deref())?;
-    let limit = limit(wanted.limit, 100, 1000)?;
+    let listed = wanted.listed()?;
+    let most = if listed.is_some() { 5000 } else { 1000 };
+    let limit = limit(wanted.limit, 100, most)?;
     listing.label.clone_from(&wanted.label);
     listing.order = wanted.sort.into();
     listing.limit = Some(limit + 1);
@@ -110,19 +160,24 @@ pub(crate) async fn list(
     if let Some(cursor) = &wanted.cursor {
         listing.filter.after = Some(after(wanted.sort, cursor)?);
     }
+    let prices = app.prices().clone();
     let page = app
         .read(move |store| {
             let mut rows = store.list(&listing)?;
             let more = rows.len() > limit;
             rows.truncate(limit);
             let last = rows.last().filter(|_| more);
-            Ok(Transcripts {
-                next: last.map(|row| cursor(wanted.sort, &After::of(listing.order, row))),
-                transcripts: rows.iter().map(documents::transcript).collect(),
-            })
+            let next = last.map(|row| cursor(wanted.sort, &After::of(listing.order, row)));
+            let Some(listed) = listed else {
+                let transcripts = rows.iter().map(documents::transcript).collect();
+                return Ready::json(&Transcripts { transcripts, next });
+            };
+            let rows = listed.rows(store, &rows, &prices)?;
+            let transcripts = rows.into_iter().map(Value::Object).collect();
+            Ready::json(&TranscriptParts { transcripts, next })
         })
         .await?;
-    json(&page, &headers)
+    Ok(page.respond(&headers))
 }
 
 /// One transcript: header, lineage, counts and cost.

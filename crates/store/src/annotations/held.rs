@@ -118,6 +118,21 @@ impl Held {
         }
     }
 
+    pub(super) fn labels_of<'a>(
+        &self,
+        transcripts: impl Iterator<Item = &'a str>,
+    ) -> BTreeMap<&'a str, Vec<String>> {
+        let labels = |on: &On| -> BTreeSet<String> {
+            let all = on.labels.keys();
+            all.map(|(_, label)| label.clone()).collect()
+        };
+        let all = transcripts.filter_map(|transcript| {
+            let labels = labels(self.of.get(transcript)?);
+            (!labels.is_empty()).then(|| (transcript, labels.into_iter().collect()))
+        });
+        all.collect()
+    }
+
     pub(super) fn labels(&self) -> Vec<LabelCount> {
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for on in self.of.values() {

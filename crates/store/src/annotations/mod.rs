@@ -23,7 +23,7 @@ mod line;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -291,6 +291,18 @@ impl Annotations {
     /// When the journal cannot be read.
     pub fn labelled(&self, label: &str) -> Result<BTreeSet<String>> {
         self.look(|held| held.labelled(label))
+    }
+
+    /// The labels of each of these transcripts that has any, on itself or on any of its events, sorted.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be read.
+    pub fn labels_of<'a>(
+        &self,
+        transcripts: impl Iterator<Item = &'a str>,
+    ) -> Result<BTreeMap<&'a str, Vec<String>>> {
+        self.look(|held| held.labels_of(transcripts))
     }
 
     /// How many lines of the journal could not be read. They stay where they are.

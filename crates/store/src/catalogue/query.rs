@@ -663,6 +663,24 @@ impl Transcripts for SqliteCatalogue {
         })
     }
 
+    fn below(&self, natives: &[&str]) -> Result<Vec<(String, i64)>> {
+        let natives = serde_json::Value::from(natives.to_vec()).to_string();
+        self.run(|database| {
+            // A chain that bites its own tail ends: what was met is not met again.
+            let mut statement = database.prepare(
+                "with recursive below (root, id, native) as (
+                     select j.value, t.id, t.native from json_each(?1) j
+                         join transcript t on t.parent = j.value where not t.duplicate
+                     union
+                     select b.root, t.id, t.native from below b
+                         join transcript t on t.parent = b.native where not t.duplicate)
+                 select root, id from below where native <> root",
+            )?;
+            let rows = statement.query_map([natives], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        })
+    }
+
     fn drift(&self) -> Result<Vec<DriftRow>> {
         self.run(|database| {
             let mut statement = database.prepare(&format!(

@@ -10,7 +10,7 @@ use rusqlite::{Row, params_from_iter};
 use super::{Filter, Result, Spending, SqliteCatalogue};
 
 /// Which quarters of an hour are meant, by their numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Slots {
     /// All, and what has no time.
     #[default]
@@ -26,13 +26,15 @@ pub enum Slots {
     Undated,
     /// All of one transcript.
     Of(i64),
+    /// All of these transcripts. They are written into the question, so some thousands at a time.
+    Among(Vec<i64>),
 }
 
 impl Slots {
     /// Whether something in this quarter of an hour, or without a time, is meant.
     pub fn contain(&self, slot: Option<i64>) -> bool {
         match (self, slot) {
-            (Self::All | Self::Of(_), _) | (Self::Undated, None) => true,
+            (Self::All | Self::Of(_) | Self::Among(_), _) | (Self::Undated, None) => true,
             (Self::Between { .. }, None) | (Self::Undated, Some(_)) => false,
             (Self::Between { since, until }, Some(slot)) => {
                 since.is_none_or(|since| slot >= since) && until.is_none_or(|until| slot < until)
@@ -45,6 +47,10 @@ impl Slots {
             Self::All => "1 = 1".to_owned(),
             Self::Undated => "slot is null".to_owned(),
             Self::Of(transcript) => format!("transcript = {transcript}"),
+            Self::Among(all) => {
+                let all: Vec<String> = all.iter().map(i64::to_string).collect();
+                format!("transcript in ({})", all.join(","))
+            }
             Self::Between { since, until } => {
                 let since = since.map(|since| format!(" and slot >= {since}"));
                 let until = until.map(|until| format!(" and slot < {until}"));

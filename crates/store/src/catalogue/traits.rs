@@ -96,6 +96,10 @@ pub trait Transcripts {
     /// The sub-agents of a session, in the order in which they began.
     fn children(&self, native: &str) -> Result<Vec<TranscriptRow>>;
 
+    /// The sub-agents of these sessions and the sub-agents of those, each by the id that copies of its session share, with its
+    /// number.
+    fn below(&self, natives: &[&str]) -> Result<Vec<(String, i64)>>;
+
     /// What adapters do not know: agent, version, name, how often, in how many logs, and where first.
     fn drift(&self) -> Result<Vec<DriftRow>>;
 

@@ -3,8 +3,11 @@
 mod conversion;
 mod doctor;
 mod events;
+mod expiring;
 mod explain;
 mod import;
+mod key;
+mod listed;
 mod search;
 mod stats;
 mod transcript;
@@ -16,10 +19,13 @@ use std::path::Path;
 pub use conversion::conversion;
 pub use doctor::doctor;
 pub use events::Normalized;
+pub use expiring::expiring;
 pub use explain::{explained, price};
 pub use import::{import, problem};
+pub use key::key;
+pub use listed::{Listed, NoField};
 pub use search::hit;
-pub use stats::{balance, cost, dollars, spent, stats, tokens, waste};
+pub use stats::{balance, cost, did, dollars, spent, stats, tokens, waste};
 pub use transcript::transcript;
 pub use tree::{forest, hide_names};
 

@@ -6,7 +6,7 @@ use quipu_agents::Waste as Kind;
 use quipu_api::{Usd, stats as api};
 use quipu_model::{Money, Usage};
 
-use crate::stats::{Balance, By, Row, Spent, Table, Waste, Wasted};
+use crate::stats::{Balance, By, Did, Row, Spent, Table, Waste, Wasted};
 
 /// Dollars for people: two places, and more where that would be nothing.
 pub fn dollars(sum: Money) -> String {
@@ -52,6 +52,18 @@ pub fn spent(spent: &Spent) -> api::Spent {
     }
 }
 
+/// What was done.
+pub fn did(did: &Did) -> api::Did {
+    api::Did {
+        tool_calls: did.tool_calls,
+        failures: did.failures,
+        turns: did.session.map(|it| it.prompts),
+        replies: did.session.map(|it| it.replies),
+        denials: did.session.map(|it| it.denials),
+        active_ms: did.session.map(|it| it.active_ms),
+    }
+}
+
 /// Figures by group.
 pub fn stats(table: &Table) -> api::Stats {
     let row = |row: &Row| {
@@ -63,18 +75,10 @@ pub fn stats(table: &Table) -> api::Stats {
                 group.insert("id".to_owned(), table.addresses.get(key).cloned());
             }
         }
-        let session = row.did.and_then(|did| did.session);
         api::StatsRow {
             group,
             spent: row.spent.as_ref().map(spent),
-            did: row.did.map(|did| api::Did {
-                tool_calls: did.tool_calls,
-                failures: did.failures,
-                turns: session.map(|it| it.prompts),
-                replies: session.map(|it| it.replies),
-                denials: session.map(|it| it.denials),
-                active_ms: session.map(|it| it.active_ms),
-            }),
+            did: row.did.as_ref().map(did),
         }
     };
     let unpriced = table.unpriced.iter().map(|it| api::UnpricedModel {

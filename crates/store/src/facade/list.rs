@@ -1,6 +1,6 @@
 //! What there is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::annotations::AnnotationError;
 use crate::catalogue::{
     CatalogueError, Filter, NotFound, Order, Result, SourceRow, Sum, TranscriptRow,
 };
-use crate::stats::{Balance, Budgets, Question, Spent, Table, Waste};
+use crate::stats::{Balance, Budgets, Figures, Question, Spent, Table, Waste};
 
 /// The shortest beginning of an id that is shown.
 const SHORT_ID: usize = 8;
@@ -224,6 +224,19 @@ impl Store {
     /// When the catalogue cannot be used.
     pub fn spent(&self, row: &TranscriptRow, prices: &Prices) -> Result<Spent> {
         self.catalogue().spent(row.id, prices)
+    }
+
+    /// What each of these transcripts came to with its sub-agents, by its number ([`TranscriptRow::id`]).
+    ///
+    /// # Errors
+    ///
+    /// When the catalogue cannot be used.
+    pub fn figures(
+        &self,
+        rows: &[TranscriptRow],
+        prices: &Prices,
+    ) -> Result<HashMap<i64, Figures>> {
+        self.catalogue().figures(rows, prices)
     }
 
     /// What need not have been paid for, by kind; at most so many sessions of each.

@@ -2,7 +2,8 @@
 //!
 //! | method of [`Store`](crate::Store) | where |
 //! |---|---|
-//! | `list`, `find`, `count`, `census`, `agents`, `short_ids`, `children`, `stats`, `waste`, `balances` | `list` |
+//! | `list`, `find`, `count`, `census`, `agents`, `short_ids`, `children`, `stats`, `figures`, `waste`, `balances` | `list` |
+//! | `expiring` | `expiry` |
 //! | `resolve` | `resolve` |
 //! | `doctor` | `doctor` |
 //! | `open`, `import`, `import_paths`, `rebuild`, `changes` | `import` |
@@ -15,11 +16,13 @@
 //! | `export` | `source` |
 
 mod doctor;
+mod expiry;
 mod list;
 mod project;
 mod resolve;
 
 pub use doctor::{Diagnosis, Examine};
+pub use expiry::{Expiring, Expiry, LogState, unpacked};
 pub use list::{Census, ListError, Listing, ShortIds};
 pub use project::{NotADirectory, Project};
 pub use resolve::{Resolved, Unresolved, identify, is_database, resolve};

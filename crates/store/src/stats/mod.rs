@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `table` | sums by group, and their order |
 //! | `facts` | reading the catalogue |
+//! | `sessions` | what single sessions came to, many at once |
 //! | `calendar` | which day, week and month a slot of time is in |
 //! | `cost` | what tokens cost, and which do not say |
 //! | `compare` | the sums that logs have of their own, and why they differ |
@@ -24,6 +25,7 @@ mod cost;
 mod explain;
 mod facts;
 mod logs;
+mod sessions;
 mod table;
 mod waste;
 
@@ -39,6 +41,7 @@ pub use cost::{PricedBy, Spent, Unpriced};
 pub use explain::{Call, Explained, LeftOut, Why};
 pub(crate) use facts::{slots, subjects};
 pub use logs::{LogsRead, from_logs};
+pub use sessions::Figures;
 pub use table::{Did, Row, Session, Table};
 pub(crate) use table::{Of, Subject};
 pub use waste::{Waste, Wasted, WastefulSession};
@@ -183,23 +186,8 @@ impl dyn Catalogue + '_ {
                 models.push(row.model.to_owned());
                 models.len() - 1
             });
-            let of = table::Of {
-                slot: row.slot,
-                model: row.model,
-                subagent: row.subagent,
-                service: row.service,
-                context: row.context,
-                told: row.told,
-                tool: "",
-            };
-            let mut spent = Spent {
-                calls: row.calls,
-                tokens: row.tokens,
-                searches: row.searches,
-                ..Spent::default()
-            };
-            pricer.price(u32::try_from(model).unwrap_or(u32::MAX), &of, &mut spent);
-            sum.add(&spent);
+            let model = u32::try_from(model).unwrap_or(u32::MAX);
+            sum.add(&sessions::priced(&mut pricer, model, row));
         })?;
         Ok(sum)
     }

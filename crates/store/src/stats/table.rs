@@ -328,7 +328,7 @@ fn prefix(key: &Key, depth: usize) -> Key {
     prefix
 }
 
-fn did(sum: &Activity, whole: bool) -> Did {
+pub(super) fn did(sum: &Activity, whole: bool) -> Did {
     Did {
         tool_calls: sum.tool_calls,
         failures: sum.failures,

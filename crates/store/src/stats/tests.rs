@@ -14,7 +14,7 @@ use quipu_prices::Prices;
 use super::calendar::tests::zone;
 use super::*;
 use crate::Store;
-use crate::catalogue::{Catalogue, Filter, Order, Reading, SqliteCatalogue, Stamp};
+use crate::catalogue::{Catalogue, Filter, Order, Reading, SqliteCatalogue, Stamp, TranscriptRow};
 use crate::import::{ImportOptions, Progress};
 
 fn at(text: &str) -> Timestamp {
@@ -269,6 +269,17 @@ fn a_session_has_its_sub_agents() {
     assert_eq!(table.titles["top"], "the whole");
     let projects = by(&[By::Project]);
     assert_eq!(projects, [("(none)".into(), 1_110), ("/code/a".into(), 1)]);
+    let all = every(&*catalogue);
+    let figures = catalogue.figures(&all, &Prices::builtin()).unwrap();
+    let of = |id: &str| {
+        let row = all.iter().find(|row| row.run_id == id).unwrap();
+        let figures = &figures[&row.id];
+        (figures.spent.tokens.total(), figures.subagents)
+    };
+    assert_eq!(
+        ["top", "mid", "low", "lost"].map(of),
+        [(111, 2), (110, 1), (100, 0), (1_000, 0)]
+    );
 }
 
 #[test]
@@ -476,8 +487,45 @@ fn added(table: &Table) -> (Option<Spent>, Option<Did>) {
     (spent, did)
 }
 
+/// All transcripts.
+fn every(catalogue: &dyn Catalogue) -> Vec<TranscriptRow> {
+    let all = Filter {
+        subagents: true,
+        duplicates: true,
+        ..Filter::default()
+    };
+    catalogue.list(&all, Order::Oldest, None).unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn sessions_come_to_the_same_one_by_one_and_in_groups(
+        mut all in prop::collection::vec(made(), 1..6),
+        is_tree in any::<bool>(),
+    ) {
+        if is_tree {
+            for (n, made) in all.iter_mut().enumerate() {
+                made.parent = made.parent.filter(|parent| *parent < n);
+            }
+        }
+        let catalogue = filled(&all);
+        let rows = every(&*catalogue);
+        let figures = catalogue.figures(&rows, &Prices::builtin()).unwrap();
+        prop_assert_eq!(figures.len(), rows.len());
+        // Those that are above themselves have no top; that they come to an end is all that is asked of them.
+        for row in rows.iter().filter(|row| is_tree && row.parent.is_none()) {
+            let table = stats(&*catalogue, &Filter::default(), &[By::Session], &TimeZone::UTC);
+            let group = table.rows.iter().find(|group| group.key[0] == row.run_id);
+            let (spent, did) = group.map_or_else(Default::default, |group| {
+                (group.spent.clone().unwrap(), group.did.unwrap())
+            });
+            prop_assert_eq!(&figures[&row.id].spent, &spent);
+            prop_assert_eq!(figures[&row.id].did.tool_calls, did.tool_calls);
+            prop_assert_eq!(figures[&row.id].did.session.unwrap_or_default(), did.session.unwrap_or_default());
+        }
+    }
 
     #[test]
     fn sums_are_the_same_however_they_are_grouped(

@@ -312,7 +312,10 @@ fn children(make: &Make) -> Outcome {
     let children: Vec<String> = children.into_iter().map(|row| row.run_id).collect();
     expect("sub-agents", children, owned(&["child"]))?;
     let counts = catalogue.child_counts().map_err(failed)?;
-    expect("how many", counts.get("aaa1").copied(), Some(1))
+    expect("how many", counts.get("aaa1").copied(), Some(1))?;
+    let below = catalogue.below(&["aaa1", "nothing"]).map_err(failed)?;
+    let below: Vec<&str> = below.iter().map(|(root, _)| root.as_str()).collect();
+    expect("below", below, vec!["aaa1"])
 }
 
 fn sources(make: &Make) -> Outcome {

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::emit;
 use crate::args::{LogForm, LogLevel, Serve};
+use crate::config::Config;
 use crate::error::{CommandError, Exit, Result, io_error};
 use crate::locate::HomePlace;
 use crate::terminal::{BOLD, out, say};
@@ -85,8 +86,11 @@ impl Server {
         };
         log::start(args.log, args.log_level.unwrap_or(usual));
         raise_limits();
-        let options = settings::options(args, manner)?;
-        let parts = settings::parts(home)?;
+        let config = Config::load(home)?;
+        let mut options = settings::options(args, manner)?;
+        options.budgets = config.budgets.clone();
+        options.zone = Some(config.zone(None)?);
+        let parts = settings::parts(home, &config)?;
         let app = App::new(parts, options)
             .map_err(|error| CommandError::new(Exit::Environment, error))?;
         if let Some(masker) = emit::masker(false, &HomePlace::new(Some(home.to_owned())))? {

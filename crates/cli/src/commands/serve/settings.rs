@@ -58,8 +58,7 @@ pub(super) fn options(args: &Serve, manner: &Manner) -> Result<Options> {
     Ok(options)
 }
 
-pub(super) fn parts(home: &Path) -> Result<Parts> {
-    let config = Config::load(home)?;
+pub(super) fn parts(home: &Path, config: &Config) -> Result<Parts> {
     Ok(Parts {
         home: home.to_owned(),
         prices: config.prices(),
