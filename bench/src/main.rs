@@ -20,6 +20,7 @@ mod follow;
 mod formats;
 mod group;
 mod import;
+mod page;
 mod peers;
 mod read;
 mod redact;
@@ -86,6 +87,8 @@ enum What {
     Run(run::Options),
     /// The server: headers, pages, search, live streams, doing nothing
     Serve(serve::Options),
+    /// The web page in a headless Chromium: first paint, scrolling, search, weight, memory, doing nothing
+    Page(page::Options),
     /// Two builds of Quipu beside each other: import, stats, formats, record
     Versions(versions::Options),
     /// Does one thing to a trace and tells what it took (used by `agentlog`)
@@ -157,6 +160,7 @@ fn measure(table: &mut Table, what: What) -> Result<()> {
         What::Redact(options) => redact::measure(table, &options),
         What::Run(options) => run::measure(table, &options),
         What::Serve(options) => serve::measure(table, &options),
+        What::Page(options) => page::measure(table, &options),
         What::Versions(options) => versions::measure(table, &options),
         What::Read { .. } | What::Alone(_) | What::AgentlogWay { .. } => Ok(()),
     }

@@ -34,7 +34,7 @@ enum Task {
         quick: bool,
     },
     /// Measure beside the raw limit and peers: `record`, `import`, `search`, `stats`, `agentlog`,
-    /// `formats`, `redact`, `run`, `serve`, `versions`
+    /// `formats`, `redact`, `run`, `serve`, `page`, `versions`
     Bench {
         /// What to measure, and how (see `cargo xtask bench search --help`)
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]

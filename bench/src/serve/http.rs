@@ -16,7 +16,7 @@ const BODY: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request for an address on a server, with more headers, each with its line end.
-pub(super) fn get(address: SocketAddr, path: &str, headers: &str) -> Vec<u8> {
+pub(crate) fn get(address: SocketAddr, path: &str, headers: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\n{headers}\r\n").into_bytes()
 }
 

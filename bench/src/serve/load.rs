@@ -129,7 +129,7 @@ pub(super) fn in_turn(all: &[Vec<u8>], connection: usize) -> Requests {
 }
 
 /// Asks once, and gives the status, the body and what `header` says.
-pub(super) fn once(
+pub(crate) fn once(
     address: SocketAddr,
     request: &[u8],
     header: &str,

@@ -36,7 +36,9 @@ use crate::command;
 use crate::peers;
 use crate::setup::Setup;
 use crate::table::Table;
-use process::Server;
+pub(crate) use http::get;
+pub(crate) use load::once;
+pub(crate) use process::Server;
 
 /// What is done in a process of its own.
 #[derive(Debug, Subcommand)]

@@ -19,16 +19,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TICKS: f64 = 100.0;
 
 /// A server. It ends when this is dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// When it was started.
     began: Instant,
 }
 
 impl Server {
     /// Starts a server, and waits until it says where it is: at `http://` and an address, on either output.
-    pub(super) fn start(mut command: Command) -> Result<Self> {
+    pub(crate) fn start(mut command: Command) -> Result<Self> {
         // A group of its own, so that it ends with what it started.
         command
             .process_group(0)
@@ -63,7 +63,7 @@ impl Server {
     }
 
     /// Waits until it answers, and gives how long that took from its start.
-    pub(super) fn ready(&self, path: &str) -> Result<Duration> {
+    pub(crate) fn ready(&self, path: &str) -> Result<Duration> {
         let request = get(self.address, path, "");
         while self.began.elapsed() < PATIENCE {
             if let Ok((200, ..)) = once(self.address, &request, "") {

@@ -1,4 +1,4 @@
-//! A real browser for tests, driven over its debugging pipe.
+//! A real browser for tests and benches, driven over its debugging pipe.
 //!
 //! Chromium opens a page from disk ([`Chromium::open`]) or from a server on this machine ([`Chromium::visit`]), without a window.
 //! The test says what the page has to become; the browser is asked for the document once it has. Nothing waits for a
@@ -19,7 +19,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::disallowed_methods,
-    reason = "only tests use it, and a panic is how a test fails"
+    reason = "only tests and benches use it, and a panic is how a test fails"
 )]
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -118,10 +118,18 @@ impl Chromium {
     ///
     /// When the browser does not do what it is told.
     pub fn visit(&self, url: &str) -> Tab {
-        let host = url.split('/').nth(2).unwrap();
-        let mut tab = self.tab(&format!("<-loopback>;{host}"));
+        let mut tab = self.blank(url.split('/').nth(2).unwrap());
         tab.go(url);
         tab
+    }
+
+    /// An empty tab with nothing kept from before, which may ask a server on this machine.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not do what it is told.
+    pub fn blank(&self, host: &str) -> Tab {
+        self.tab(&format!("<-loopback>;{host}"))
     }
 
     /// A tab whose requests go to a proxy of its own, except those to hosts that may be asked.
@@ -296,6 +304,39 @@ impl Tab {
         ));
     }
 
+    /// Does something that only the debugging protocol can, such as `Network.enable`; gives its answer.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not know it.
+    pub fn command(&mut self, method: &str, params: &Value) -> Value {
+        self.session.begin();
+        self.session.call(method, params)
+    }
+
+    /// The addresses that the page has asked for since the last time, if `Network.enable` was done.
+    pub fn sent(&mut self) -> Vec<String> {
+        // What was told until now is read while an answer is waited for.
+        self.get("true");
+        std::mem::take(&mut self.session.sent)
+    }
+
+    /// The ids of the processes that draw pages. That of this tab is among them.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not tell.
+    pub fn renderers(&mut self) -> Vec<u64> {
+        self.session.begin();
+        // Only the browser as a whole knows, not the page.
+        let page = self.session.page.take();
+        let all = self.session.call("SystemInfo.getProcessInfo", &json!({}));
+        self.session.page = page;
+        let all = all["processInfo"].as_array().expect("a list");
+        let drawing = all.iter().filter(|it| it["type"] == "renderer");
+        drawing.filter_map(|it| it["id"].as_u64()).collect()
+    }
+
     /// What the console has said since the last time.
     pub fn console(&mut self) -> Vec<String> {
         but_last(std::mem::take(&mut self.session.console))
@@ -320,6 +361,7 @@ struct Session {
     calls: u64,
     page: Option<Value>,
     console: Vec<String>,
+    sent: Vec<String>,
     until: Instant,
 }
 
@@ -369,6 +411,7 @@ impl Session {
             calls: 0,
             page: None,
             console: Vec::new(),
+            sent: Vec::new(),
             until: Instant::now() + PATIENCE,
         }
     }
@@ -401,6 +444,10 @@ impl Session {
             let happened = message["method"].as_str().unwrap_or_default();
             if told.contains(&happened) || happened == "Log.entryAdded" {
                 self.console.push(message["params"].to_string());
+            }
+            if happened == "Network.requestWillBeSent" {
+                let url = message["params"]["request"]["url"].as_str();
+                self.sent.push(url.unwrap_or_default().to_owned());
             }
         }
     }
