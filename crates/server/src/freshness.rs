@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use notify::{RecursiveMode, Watcher as _};
+use notify::event::ModifyKind;
+use notify::{EventKind, RecursiveMode, Watcher as _};
 use tokio::sync::watch;
 
 use crate::runs::Runs;
@@ -129,6 +130,12 @@ fn matters(path: &Path) -> bool {
     ) && path.extension().is_none_or(|ending| ending != "tmp")
 }
 
+/// Whether what is in files changed. `SQLite` gives its log to the owner of the catalogue whenever root opens it, even if it is
+/// theirs: then no answer would ever be kept.
+fn is_of_contents(kind: EventKind) -> bool {
+    !kind.is_access() && !matches!(kind, EventKind::Modify(ModifyKind::Metadata(_)))
+}
+
 fn watch_home(home: &Path, state: &Arc<State>) -> notify::Result<notify::RecommendedWatcher> {
     let told = Arc::clone(state);
     let settled = settler(state)?;
@@ -138,7 +145,7 @@ fn watch_home(home: &Path, state: &Arc<State>) -> notify::Result<notify::Recomme
     let (mut rested, mut bumped) = (Instant::now(), None::<Instant>);
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let (changed, runs_changed) = match event {
-            Ok(event) if event.kind.is_access() => (false, false),
+            Ok(event) if !is_of_contents(event.kind) => (false, false),
             Ok(event) if !event.need_rescan() => {
                 let mut paths = event.paths.iter().filter(|path| matters(path));
                 let first = paths.next();
@@ -242,6 +249,11 @@ mod tests {
         // What changes no answer is not a change.
         std::fs::File::create(home.path().join("index.sqlite-shm")).unwrap();
         assert_eq!(quiet(state), last);
+        let owner = std::fs::File::open(home.path().join("index.sqlite-wal")).unwrap();
+        owner
+            .set_permissions(owner.metadata().unwrap().permissions())
+            .unwrap();
+        assert_eq!(quiet(state), last, "whose a file is");
         for file in ["transcripts/run.jsonl", "traces/trace.agentlog"] {
             let of_runs = freshness.of_runs();
             std::fs::File::create(home.path().join(file)).unwrap();
