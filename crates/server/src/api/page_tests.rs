@@ -64,7 +64,20 @@ fn lists_give_only_the_fields_that_are_asked_for() {
         assert_eq!(row["labels"], detail["labels"]);
     }
     assert_eq!(rows[0]["labels"], json!(["best", "odd"]));
+    let some = format!(
+        "/api/v1/transcripts?ids={1},nothing,{0},{1}&fields=run_id",
+        SAID[0].id, SAID[2].id
+    );
+    let some = served.get(&some).json();
+    let expected = json!([{"run_id": SAID[2].id}, {"run_id": SAID[0].id}]);
+    assert_eq!(
+        (&some["transcripts"], &some["next"]),
+        (&expected, &Value::Null)
+    );
     for (query, parameter) in [
+        ("ids=", "ids"),
+        ("ids=last&sort=oldest", "ids"),
+        (&format!("ids={}", ["x"; 101].join(",")), "ids"),
         ("fields=id,cost", "fields"),
         ("fields=", "fields"),
         ("fields=id,", "fields"),

@@ -26,7 +26,7 @@ use crate::problem::Problem;
 
 /// Which transcripts are listed, and how. The filters are those of [`Which`]: a flattened struct could not reject unknown
 /// parameters.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wanted {
@@ -63,7 +63,13 @@ pub(crate) struct Wanted {
     /// Only these fields of each transcript, such as `id,title,usd`; several with commas. Beside the fields of a transcript there
     /// are some that are worked out with its sub-agents: `usd`, `spent`, `did`, `subagents`; and `labels`.
     fields: Option<String>,
+    /// Only these, by their ids: several with commas, at most 100, and no other filter beside it. Those that are not there are
+    /// left out.
+    ids: Option<String>,
 }
+
+/// So many can be asked for by their ids.
+const MOST_IDS: usize = 100;
 
 impl Wanted {
     fn which(&self) -> Which {
@@ -87,6 +93,28 @@ impl Wanted {
             let all: Vec<&str> = Listed::all().collect();
             Problem::bad_parameter("fields", error).hint(format!("fields are {}", all.join(", ")))
         })
+    }
+
+    /// The ids that are asked for, where some are.
+    fn ids(&self) -> Result<Option<Vec<String>>, Problem> {
+        let Some(ids) = &self.ids else {
+            return Ok(None);
+        };
+        let alone = Self {
+            ids: self.ids.clone(),
+            fields: self.fields.clone(),
+            ..Self::default()
+        };
+        if *self != alone {
+            let why = "only `fields` can be asked for beside it";
+            return Err(Problem::bad_parameter("ids", why));
+        }
+        let ids: Vec<String> = ids.split(',').map(|id| id.trim().to_owned()).collect();
+        if ids.len() > MOST_IDS || ids.iter().any(|id| id.is_empty() || id.len() > LONGEST) {
+            let why = format!("it is a list of 1 to {MOST_IDS} ids");
+            return Err(Problem::bad_parameter("ids", why));
+        }
+        Ok(Some(ids))
     }
 
     /// Whether what others submitted is asked for.
@@ -148,7 +176,7 @@ pub(crate) async fn list(
     let mut listing = wanted.which().listing(app.clock().now(), &zone)?;
     short("label", wanted.label.as_deref())?;
     short("submitter", wanted.submitter.as_deref())?;
-    let listed = wanted.listed()?;
+    let (listed, ids) = (wanted.listed()?, wanted.ids()?);
     let most = if listed.is_some() { 5000 } else { 1000 };
     let limit = limit(wanted.limit, 100, most)?;
     listing.label.clone_from(&wanted.label);
@@ -163,7 +191,10 @@ pub(crate) async fn list(
     let prices = app.prices().clone();
     let page = app
         .read(move |store| {
-            let mut rows = store.list(&listing)?;
+            let mut rows = match ids {
+                Some(ids) => found(store, &ids)?,
+                None => store.list(&listing)?,
+            };
             let more = rows.len() > limit;
             rows.truncate(limit);
             let last = rows.last().filter(|_| more);
@@ -178,6 +209,19 @@ pub(crate) async fn list(
         })
         .await?;
     Ok(page.respond(&headers))
+}
+
+/// The transcripts that these ids mean, each once.
+fn found(store: &Store, ids: &[String]) -> Result<Vec<TranscriptRow>, Problem> {
+    let mut rows: Vec<TranscriptRow> = Vec::with_capacity(ids.len());
+    for id in ids {
+        match store.find(id) {
+            Ok(row) if rows.iter().all(|known| known.id != row.id) => rows.push(row),
+            Ok(_) | Err(NotFound::None(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(rows)
 }
 
 /// One transcript: header, lineage, counts and cost.
