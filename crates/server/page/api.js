@@ -48,8 +48,14 @@ export async function getAsWriter(path, params, signal) {
   return ask("GET", at(path, params), undefined, signal, token);
 }
 
+let sent = 0;
+
+/** How often this tab has changed something. */
+export const writes = () => sent;
+
 /** Changes something: with the token of this start, or with the key. */
 export async function send(method, path, body) {
+  sent += 1;
   const { token } = await whoAmI();
   return ask(method, path, body ?? {}, undefined, token);
 }
@@ -169,7 +175,7 @@ const BUSY_MS = 12;
 
 /**
  * The objects of the list `name` of a document, in lots, as they arrive. A document of many thousands is not read at once, so
- * that the page stays quick meanwhile.
+ * that the page stays quick meanwhile. Returns what the document has behind the list.
  */
 export async function* items(path, params, name, signal) {
   const answer = await fetch(at(path, params), { headers: headersOf(), signal, cache: "no-cache" });
@@ -179,7 +185,7 @@ export async function* items(path, params, name, signal) {
   let [text, place, begin, depth, isText, isIn] = ["", 0, 0, 0, false, false];
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) return;
+    if (done) throw new Refused(answer.status, { title: "The answer is not whole." });
     text += value;
     if (!isIn) {
       const found = text.indexOf(opening);
@@ -210,8 +216,12 @@ export async function* items(path, params, name, signal) {
         }
       } else if (char === "]") {
         yield lot;
-        reader.cancel().catch(() => {});
-        return;
+        let rest = text.slice(place + 1);
+        for (;;) {
+          const { value, done } = await reader.read();
+          if (done) return JSON.parse(`{${rest.replace(/^\s*,/, "")}`);
+          rest += value;
+        }
       }
     }
     // What is done with is let go; an object that is not whole yet stays.

@@ -93,67 +93,11 @@ function placesIn(text) {
   };
 }
 
-/** Where in a query the mistake is: the server's word for it if it says, else what its message names. Null where that is not clear. */
-function mistakeIn(text, problem) {
-  if (Array.isArray(problem.at) && problem.at.length === 2) {
-    const place = placesIn(text);
-    return [place(num(problem.at[0]) ?? 0), place(num(problem.at[1]) ?? 0)];
-  }
-  const said = str(problem.detail).replace(/^q: /, "");
-  const parts = partsOfQuery(text);
-  const whole = (part) => (part ? [part.from, part.to] : null);
-  const named = /"((?:[^"\\]|\\.)*)"/.exec(said)?.[1]?.replace(/\\(.)/g, "$1").replace(/…$/, "") ?? "";
-  const last = (sign) => (text.lastIndexOf(sign) < 0 ? null : text.lastIndexOf(sign));
-  if (said.includes("quotation mark is never closed")) {
-    const from = Math.max(last('"') ?? -1, last("“") ?? -1);
-    return from < 0 ? null : [from, text.length];
-  }
-  if (said.includes("parenthesis")) {
-    const open = [];
-    for (const part of parts) {
-      if (part.text === "(") open.push(part);
-      else if (part.text === ")" && open.length === 0) return whole(part);
-      else if (part.text === ")") open.pop();
-    }
-    return whole(open[0] ?? null);
-  }
-  const [, side, sign] = /there is nothing (before|after) (\S+)/.exec(said) ?? [];
-  if (side) {
-    const is = (n) => parts[n] && (parts[n].text === sign || (sign.startsWith("NEAR") && /^NEAR/.test(parts[n].text)));
-    const bare = (n) => !parts[n] || OPERATORS.has(parts[n].text) || parts[n].text === (side === "after" ? ")" : "(");
-    return whole(parts.find((_, n) => is(n) && bare(side === "after" ? n + 1 : n - 1)) ?? parts.find((_, n) => is(n)));
-  }
-  if (said.startsWith("* may only")) {
-    const star = text.search(/\*[^\s)*]/);
-    return star < 0 ? null : [star, star + 1];
-  }
-  const [, field] = /^([a-z]+): (?:has no value|takes)/.exec(said) ?? / is no value of ([a-z]+):/.exec(said) ?? [];
-  const near = field ? parts.find((part) => filterOf(part)?.name === field && part.text.includes(named)) : null;
-  const from = named ? text.indexOf(named, near?.from ?? 0) : -1;
-  if (from >= 0) return [from, from + named.length];
-  if (near) return whole(near);
-  return said.includes("NEAR") ? whole(parts.find((part) => part.text.startsWith("NEAR"))) : null;
-}
-
-/** What is plainly not finished yet, so that the server need not be asked: `{ detail, hint, place }`, or nothing. */
-function unfinished(text) {
-  const parts = partsOfQuery(text);
-  const last = parts.at(-1);
-  if (!last) return null;
-  const place = [last.from, last.to];
-  // A mark that nothing closes reaches to the end.
-  const mark = /^[^"“]*(["“])((?:[^"”\\]|\\.)*)$/s.exec(last.text);
-  if (mark) return { detail: "the quotation mark is never closed", hint: "close it; a quotation mark inside of a phrase is written \\\"", place: [last.to - mark[2].length - 1, last.to] };
-  if (filterOf(last)?.value === "") return { detail: `${filterOf(last).name}: has no value`, hint: "write it right behind, without a space", place };
-  if (OPERATORS.has(last.text)) return { detail: `there is nothing after ${last.text}`, hint: "", place };
-  const open = [];
-  for (const part of parts) {
-    if (part.text === "(") open.push(part);
-    else if (part.text === ")") open.pop();
-  }
-  const [first] = open;
-  if (first && (first.from === 0 || /\s/.test(text[first.from - 1]))) return { detail: "the parenthesis is never closed", hint: "", place: [first.from, first.to] };
-  return null;
+/** Where in a query the mistake is. Null where it is no single place. */
+function mistakeIn(text, at) {
+  if (!Array.isArray(at)) return null;
+  const place = placesIn(text);
+  return [place(num(at[0]) ?? 0), place(num(at[1]) ?? 0)];
 }
 
 /* Values for completion, asked for once */
@@ -161,7 +105,7 @@ function unfinished(text) {
 let asked = null;
 
 function valuesSeen() {
-  asked ??= Promise.all([get("/api/v1/transcripts", { limit: 1000 }), get("/api/v1/tools")]).then(([page, tools]) => {
+  asked ??= Promise.all([get("/api/v1/transcripts", { limit: 1000, fields: "agent,models,cwd,branch,repository,run_id,title,id" }), get("/api/v1/tools")]).then(([page, tools]) => {
     const seen = new Map(["agent", "model", "tool", "project", "path", "branch", "session"].map((name) => [name, new Map()]));
     const add = (name, value, note = "", n = 1) => {
       const text = str(value);
@@ -432,24 +376,24 @@ class Screen {
       await this.examples(signal);
       return;
     }
-    const early = unfinished(query);
-    if (early) {
-      this.mistake(query, sort, early);
-      this.place();
-      return;
-    }
     const slow = setTimeout(() => !signal.aborted && this.wait(true), 250);
     try {
-      const answer = await get("/api/v1/search", { q: query, sort, limit }, signal);
+      // Half a query is no error while somebody types.
+      const answer = await get("/api/v1/search", { q: query, sort, limit, lenient: true }, signal);
       if (signal.aborted) return;
+      if (answer.problem) {
+        const { detail, hint, at } = answer.problem;
+        this.mistake(query, sort, { detail: str(detail), hint: str(hint), place: mistakeIn(query, at) });
+        this.place();
+        return;
+      }
       if (this.query !== query || this.sort !== sort) this.unfolded.clear();
       Object.assign(this, { query, sort, limit, hits: answer.hits });
       this.problem.replaceChildren();
       this.draw(answer);
     } catch (error) {
       if (signal.aborted) return;
-      if (error.status === 400 && error.problem?.parameter === "q") this.mistake(query, sort, { detail: str(error.problem.detail).replace(/^q: /, ""), hint: str(error.hint), place: mistakeIn(query, error.problem) });
-      else if (error.status === 401) throw error;
+      if (error.status === 401) throw error;
       else this.refuse(error, () => this.look(query, sort, signal, limit));
     } finally {
       clearTimeout(slow);
@@ -577,7 +521,7 @@ class Screen {
       ["cost:>1 role:user", "prompts of sessions that cost more than a dollar"],
       ["-role:tool timeout", "a word, but not in what tools say"],
     ].filter(Boolean);
-    const found = await Promise.all(ideas.map(([query]) => get("/api/v1/search", { q: query, limit: 1 }, signal).then((answer) => answer.hits.length > 0).catch(() => false)));
+    const found = await Promise.all(ideas.map(([query]) => get("/api/v1/search", { q: query, limit: 1, lenient: true }, signal).then((answer) => answer.hits.length > 0).catch(() => false)));
     if (signal.aborted) return;
     const shown = ideas.filter((_, n) => found[n]).slice(0, 7);
     Object.assign(this, { hits: [] });

@@ -1,10 +1,11 @@
 // The overview: what happened today and lately, as a bundle of cords whose knots are sessions.
 
-import { get, items } from "./api.js";
+import { get } from "./api.js";
 import { bars, bundle } from "./charts.js";
 import { onAdvance, recently } from "./live.js";
+import { size } from "./text.js";
 import { agentName, count, dayOf, dollars, duration, el, empty, failed, grouped, link, num, press, projectOf, section, short, str, table, titleOf, to, visible, when } from "./parts.js";
-import { addFigures, costNode, paced } from "./sessions.js";
+import { costNode, figuresOf, paced } from "./sessions.js";
 
 const DAY_MS = 86400000;
 const RUNNING_MS = 5 * 60000;
@@ -13,6 +14,7 @@ const LATELY = 8;
 const MOST_CORDS = 9;
 const MOST_LINES = 8;
 const MOST_RUNNING = 8;
+const MOST_LOGS = 4;
 /** How far back the screen looks: as little as shows something on several days. */
 const SPANS = [[28, "the last four weeks"], [91, "the last three months"], [182, "the last half year"], [365, "the last year"]];
 const ENOUGH_DAYS = 4;
@@ -36,6 +38,9 @@ function refill(place, ...nodes) {
   place.replaceChildren(...nodes.filter(Boolean));
   if (focus) place.querySelector(`[data-uiid="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
 }
+
+/** What is asked of each session. */
+const FIELDS = "id,run_id,title,agent,cwd,repository,branch,started_at,ended_at,failures,errors,spent,did,subagents";
 
 /** What a group of days spent and did, from rows of `/stats?by=day`. */
 function sumOf(rows) {
@@ -71,14 +76,14 @@ export async function overview({ main, query, signal, go }) {
     answer.catch(() => {});
     return answer;
   };
-  const state = { status: ask("/api/v1/status"), list: ask("/api/v1/transcripts", { limit: NEWEST }), days: ask("/api/v1/stats", { by: "day", zone: zone() }), executions: ask("/api/v1/executions", { limit: 50 }) };
-  const known = { status: await state.status, list: null, isPart: false, days: null, figures: new Map(), hasFigures: false, executions: [], doctor: null, span: SPANS[0] };
+  const state = { status: ask("/api/v1/status"), list: ask("/api/v1/transcripts", { limit: NEWEST, fields: FIELDS }), days: ask("/api/v1/stats", { by: "day", zone: zone() }), executions: ask("/api/v1/executions", { limit: 50 }) };
+  const known = { status: await state.status, list: null, isPart: false, days: null, figures: new Map(), executions: [], doctor: null, expiring: null, budgets: null, span: SPANS[0] };
   let by = query.get("by") === "agent" ? "agent" : query.get("by") === "project" ? "project" : "";
   let current = -1;
   let isQuiet = false;
 
   const place = (name) => el("div", `overview-${name}`);
-  const at = { samples: place("samples"), head: el("header", "screen-head"), running: place("running"), cords: place("cords"), days: place("days"), lately: place("lately"), who: place("who"), problems: place("problems") };
+  const at = { samples: place("samples"), head: el("header", "screen-head"), running: place("running"), expiring: place("expiring"), budgets: place("budgets"), cords: place("cords"), days: place("days"), lately: place("lately"), who: place("who"), problems: place("problems") };
   main.replaceChildren(...Object.values(at));
 
   const inSpan = () => {
@@ -257,7 +262,7 @@ export async function overview({ main, query, signal, go }) {
     }
     const lines = list.map((it) => {
       const bad = badOf(it);
-      const node = el("li", "overview-line", link(to(it.id), str(it.title).trim() ? "" : "overview-untitled", `lately-${it.id}`, titleOf(it)), el("span", "overview-about", [agentName(str(it.agent)), projectOf(it), visible(str(it.branch))].filter(Boolean).join(" · ")), el("span", "overview-when", when(it.ended_at ?? it.started_at)), el("span", "overview-cost", known.hasFigures ? costNode(known.figures.get(it.id) ?? null) : ""), el("span", "overview-errors", bad > 0 ? el("span", "mark bad", `✕ ${count(bad, "error")}`) : ""));
+      const node = el("li", "overview-line", link(to(it.id), str(it.title).trim() ? "" : "overview-untitled", `lately-${it.id}`, titleOf(it)), el("span", "overview-about", [agentName(str(it.agent)), projectOf(it), visible(str(it.branch))].filter(Boolean).join(" · ")), el("span", "overview-when", when(it.ended_at ?? it.started_at)), el("span", "overview-cost", costNode(known.figures.get(it.id))), el("span", "overview-errors", bad > 0 ? el("span", "mark bad", `✕ ${count(bad, "error")}`) : ""));
       return node;
     });
     refill(at.lately, section("Lately", el("ol", "overview-lines overview-latest", ...lines), sentence(link("/sessions", "", "overview-all", `All ${count(known.status.transcripts.sessions, "session")}`))));
@@ -265,7 +270,7 @@ export async function overview({ main, query, signal, go }) {
 
   function drawWho() {
     const list = inSpan();
-    if (!known.hasFigures || list.length === 0) {
+    if (list.length === 0) {
       refill(at.who);
       return;
     }
@@ -302,6 +307,62 @@ export async function overview({ main, query, signal, go }) {
     refill(at.who, section("Agents and projects", sentence(`What they did in ${known.span[1]}${known.isPart && known.list.length === list.length ? `, going by the newest ${grouped.format(list.length)} sessions` : ""}.`), el("div", "overview-pair", figures("agent", (it) => str(it.agent), agentName), figures("project", projectOf, (key) => key || "no project"))));
   }
 
+  function drawExpiring() {
+    const { agents, logs, more } = known.expiring ?? {};
+    if (!logs?.length) {
+      refill(at.expiring);
+      return;
+    }
+    const who = agents.filter((it) => it.expiring_new > 0).map((it) => `${agentName(it.agent)} deletes what it has not written to for about ${count(it.after_days, "day")}.`);
+    const n = logs.length + more;
+    const left = ({ days_left: days }) => (days === null ? "" : days === 0 ? "goes about now" : `goes in about ${count(days, "day")}`);
+    const lines = logs.slice(0, MOST_LOGS).map((it) => {
+      const [folder, file] = visible(it.path).split("/").slice(-2);
+      const node = el("li", "", file ?? folder, el("span", "overview-about", [file && folder, left(it), size(it.bytes), it.changed && "an earlier state is kept"].filter(Boolean).join(" · ")));
+      node.title = visible(it.path);
+      return node;
+    });
+    const rest = n - lines.length;
+    refill(at.expiring, section("Expiring soon", sentence(el("strong", "", count(n, "log")), ` will be deleted within a week and ${n === 1 ? "is" : "are"} not kept yet. `, who.join(" "), known.status.import.doing === "importing" ? " The import at work keeps them." : ` “quipu import” keeps ${n === 1 ? "it" : "them"}.`), el("ul", "overview-problems", ...lines), rest > 0 ? sentence(`and ${count(rest, "other log")}`) : ""));
+  }
+
+  function drawBudgets() {
+    const all = known.budgets?.budgets ?? [];
+    if (all.length === 0) {
+      refill(at.budgets);
+      return;
+    }
+    const nameOf = ({ budget, of }) => {
+      if (budget === "session") return link(to(of), "quiet-link", `budget-${of}`, known.list?.find((it) => it.run_id === of)?.title ? `Session ${titleOf(known.list.find((it) => it.run_id === of))}` : `Session ${visible(of)}`);
+      if (budget === "project") return link(`/sessions?${new URLSearchParams([["project", projectOf({ cwd: of })]])}`, "quiet-link", `budget-${of}`, `${visible(of)}, this month`);
+      const node = el("span", "", { day: "Today", week: "This week", month: "This month" }[budget] ?? sentenceCase(visible(budget)));
+      node.title = visible(of);
+      return node;
+    };
+    const over = all.filter((it) => it.exceeded).length;
+    const rows = all.map((it) => {
+      const [spent, limit] = [Number(it.spent.usd ?? 0), Number(it.limit_usd)];
+      const share = limit > 0 ? spent / limit : spent > 0 ? 1 : 0;
+      const bar = el("span", `overview-budget${it.exceeded ? " is-over" : ""}`, el("span", "", ""));
+      bar.firstChild.style.width = `${Math.min(100, 100 * share)}%`;
+      bar.setAttribute("aria-hidden", "true");
+      const cost = it.spent.usd === null ? el("span", "unknown", "no price") : el("span", "money", `${dollars(it.spent.usd)}${it.spent.unpriced_tokens > 0 ? "\u00a0+\u00a0?" : ""}`);
+      cost.title = it.spent.usd === null ? "" : `$${it.spent.usd}`;
+      const left = it.spent.usd === null ? el("span", "unknown", "unknown") : `${it.spent.unpriced_tokens > 0 ? "at most " : ""}${dollars(limit - spent)}`;
+      return [nameOf(it), bar, cost, dollars(it.limit_usd), it.exceeded ? el("span", "overview-bad", limit > 0 ? `${dollars(spent - limit)} over` : "over") : left];
+    });
+    refill(at.budgets, section("Budgets", sentence(over === 0 ? (all.some((it) => it.spent.unpriced_tokens > 0) ? "Going by what has a price, all budgets hold." : "All budgets hold.") : over === all.length && over === 1 ? "The budget is exceeded." : `${grouped.format(over)} of ${count(all.length, "budget")} ${over === 1 ? "is" : "are"} exceeded.`, " ", link("/cost", "", "budgets-cost", "What it was spent on")), table("Budgets, and what was spent of them", [{ name: "Budget" }, { name: "" }, { name: "Spent", number: true }, { name: "Limit", number: true }, { name: "Left", number: true }], rows)));
+  }
+
+  /** What is not there on most machines. What goes wrong with it is no reason to say anything. */
+  async function readRest() {
+    const or = (path) => get(path, {}, signal).catch(() => null);
+    [known.expiring, known.budgets] = await Promise.all([or("/api/v1/expiring"), or("/api/v1/budgets")]);
+    if (signal.aborted) return;
+    drawExpiring();
+    drawBudgets();
+  }
+
   function drawProblems() {
     const { import: state } = known.status;
     const found = [];
@@ -328,15 +389,6 @@ export async function overview({ main, query, signal, go }) {
     known.span = SPANS.find(([days]) => new Set(known.list.map(timeOf).filter((time) => time >= now - days * DAY_MS && time <= now + DAY_MS).map((time) => dayOf(new Date(time)))).size >= ENOUGH_DAYS) ?? (known.list.some((it) => timeOf(it) >= now - 28 * DAY_MS && timeOf(it) <= now + DAY_MS) ? SPANS[0] : SPANS.at(-1));
   }
 
-  const since = () => `${known.span[0]}d`;
-
-  async function readFigures() {
-    const fresh = new Map();
-    for await (const lot of items("/api/v1/stats", { by: "session,subagent", since: since() }, "rows", signal)) for (const row of lot) if (row.id) fresh.set(row.id, addFigures(fresh.get(row.id), row));
-    for (const [id, figures] of fresh) known.figures.set(id, figures);
-    known.hasFigures = true;
-  }
-
   /** Does a part of the work; what fails is told in its place, and the rest goes on. */
   async function part(place, work) {
     try {
@@ -349,7 +401,10 @@ export async function overview({ main, query, signal, go }) {
   const readList = async (answer) => {
     const page = await answer;
     const fresh = new Map((known.list ?? []).map((it) => [it.id, it]));
-    for (const it of page.transcripts) fresh.set(it.id, it);
+    for (const it of page.transcripts) {
+      fresh.set(it.id, it);
+      known.figures.set(it.id, figuresOf(it));
+    }
     if (!known.list) known.isPart = page.next !== null;
     known.list = [...fresh.values()].sort((a, b) => (timeOf(b) || 0) - (timeOf(a) || 0));
     choose();
@@ -367,15 +422,11 @@ export async function overview({ main, query, signal, go }) {
   const first = (async () => {
     await Promise.all([
       part(at.lately, async () => {
-        await readList(known.list ? get("/api/v1/transcripts", { limit: NEWEST }, signal) : state.list);
+        await readList(known.list ? get("/api/v1/transcripts", { limit: NEWEST, fields: FIELDS }, signal) : state.list);
         drawList();
         if (known.days) drawDays();
-        await part(at.cords, async () => {
-          await readFigures();
-          drawCords();
-          drawLately();
-          drawWho();
-        });
+        drawCords();
+        drawWho();
       }),
       part(at.days, async () => {
         known.days = await (known.days ? get("/api/v1/stats", { by: "day", zone: zone() }, signal) : state.days);
@@ -386,6 +437,7 @@ export async function overview({ main, query, signal, go }) {
         known.executions = (await state.executions).items;
         drawRunning();
       }),
+      readRest(),
     ]);
     drawProblems();
     // This may take long: it looks at what all agents have.
@@ -400,7 +452,7 @@ export async function overview({ main, query, signal, go }) {
     try {
       const from = new Date(last - 10 * 60000).toISOString();
       last = Date.now();
-      const [status, page, executions] = await Promise.all([get("/api/v1/status", {}, signal), get("/api/v1/transcripts", { limit: 200, since: from }, signal), get("/api/v1/executions", { limit: 50 }, signal)]);
+      const [status, page, executions] = await Promise.all([get("/api/v1/status", {}, signal), get("/api/v1/transcripts", { limit: 200, since: from, fields: FIELDS }, signal), get("/api/v1/executions", { limit: 50 }, signal)]);
       known.status = status;
       known.executions = executions.items;
       await readList(Promise.resolve(page));
@@ -414,13 +466,13 @@ export async function overview({ main, query, signal, go }) {
   const figures = paced(async () => {
     try {
       known.days = await get("/api/v1/stats", { by: "day", zone: zone() }, signal);
-      await readFigures();
       drawHead();
       drawDays();
       drawCords();
       drawLately();
       drawWho();
       drawProblems();
+      await readRest();
     } catch {
       // As above.
     }
@@ -430,7 +482,7 @@ export async function overview({ main, query, signal, go }) {
     if (change.reload) {
       known.list = null;
       known.figures.clear();
-      get("/api/v1/transcripts", { limit: NEWEST }, signal).then((page) => readList(Promise.resolve(page))).then(() => follow(), () => {});
+      get("/api/v1/transcripts", { limit: NEWEST, fields: FIELDS }, signal).then((page) => readList(Promise.resolve(page))).then(() => follow(), () => {});
       return;
     }
     follow();

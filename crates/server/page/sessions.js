@@ -1,13 +1,13 @@
 // Sessions: all of them in one list that is filtered while you type. Only the rows on the screen are drawn.
 
-import { at, get, items } from "./api.js";
+import { Refused, at, get, items, writes } from "./api.js";
 import { onAdvance, recently } from "./live.js";
 import { agentName, count, dayOf, dollars, duration, el, empty, failed, grouped, heading, link, money, num, press, projectOf, short, str, titleOf, to, tokensOf, visible, when } from "./parts.js";
 
 const SORTS = { newest: "newest", cost: "cost", tokens: "tokens", time: "length" };
 const GROUPS = { none: "nothing", day: "day", project: "project" };
 const FIRST_PAGE = 200;
-const PAGE = 1000;
+const PAGE = 5000;
 /** So many chips before the rest is behind a button. */
 const FEW_CHIPS = 7;
 /** So many rows are drawn above and below the screen. */
@@ -32,44 +32,16 @@ export function paced(act, ms, signal) {
   };
 }
 
-/** The sum of exact dollars, as exact. */
-export function addUsd(a, b) {
-  if (a === null || b === null) return a ?? b;
-  const parts = [a, b].map((text) => /^(-?)(\d+)(?:\.(\d{1,18}))?$/.exec(text));
-  if (parts.includes(null)) return String(Number(a) + Number(b));
-  const sum = parts.map(([, sign, whole, rest = ""]) => BigInt(sign + whole + rest.padEnd(18, "0"))).reduce((x, y) => x + y);
-  const digits = String(sum < 0n ? -sum : sum).padStart(19, "0");
-  return `${sum < 0n ? "-" : ""}${digits.slice(0, -18)}${`.${digits.slice(-18)}`.replace(/\.?0+$/, "")}`;
-}
+/** What a row of the list has; some of it is worked out by the server, with sub-agents and for many rows at once. */
+const FIELDS = "id,run_id,title,agent,cwd,repository,branch,models,started_at,ended_at,usage,tool_calls,failures,errors,copy_of,reconstructed,received_from,spent,did,subagents,labels";
 
-/** Figures of a session and its sub-agents, from rows of `/stats?by=session,subagent`. */
-export function addFigures(known, row) {
-  const { spent, did } = row;
-  const isChild = row.subagent !== "(main)" && row.subagent !== row.session;
-  const it = known ?? { usd: null, hasCalls: false, unpriced: 0, tokens: null, total: null, tools: 0, failures: 0, active: 0, children: 0 };
-  if (isChild) it.children += 1;
-  if (spent && spent.calls > 0) {
-    it.hasCalls = true;
-    it.usd = addUsd(it.usd, spent.usd);
-    it.unpriced += spent.unpriced_tokens + spent.unpriced_searches;
-    it.tokens = it.tokens ? addTokens(it.tokens, spent.tokens) : spent.tokens;
-    it.total = (it.total ?? 0) + spent.tokens.total;
-  }
-  it.tools += did?.tool_calls ?? 0;
-  it.failures += did?.failures ?? 0;
-  it.active += did?.active_ms ?? 0;
-  return it;
-}
-
-function addTokens(a, b) {
-  const sum = {};
-  for (const name of ["input", "cache_read", "cache_write", "output"]) sum[name] = a[name] === null && b[name] === null ? null : (a[name] ?? 0) + (b[name] ?? 0);
-  return sum;
+/** What a session and its sub-agents came to, from a row with `spent`, `did` and `subagents`. */
+export function figuresOf({ spent, did, subagents }) {
+  return { usd: spent?.usd ?? null, hasCalls: Boolean(spent), unpriced: spent ? spent.unpriced_tokens + spent.unpriced_searches : 0, tokens: spent?.tokens ?? null, total: spent?.tokens.total ?? null, tools: did.tool_calls, failures: did.failures, children: subagents };
 }
 
 /** What a session cost: exactly, at least, or that nobody knows. */
 export function costNode(figures) {
-  if (figures === undefined) return el("span", "unknown", "…");
   if (!figures?.hasCalls) return el("span", "unknown", "unknown");
   const node = money(figures.usd);
   if (figures.usd !== null && figures.unpriced > 0) {
@@ -85,49 +57,39 @@ export const weight = (usd) => (usd === null || usd === undefined ? 0 : Math.min
 /** A transcript as the list keeps it. */
 class Row {
   constructor(transcript) {
-    this.id = transcript.id;
-    this.children = 0;
-    this.labels = [];
-    this.figures = undefined;
     this.version = 0;
     this.read(transcript);
   }
 
   read(transcript) {
-    const { id, run_id, native } = transcript;
+    const { id, run_id, usage } = transcript;
     const [start, end] = [Date.parse(str(transcript.started_at)), Date.parse(str(transcript.ended_at))];
-    Object.assign(this, { id, run_id, native, title: titleOf(transcript), hasTitle: Boolean(str(transcript.title).trim()), agent: str(transcript.agent), project: projectOf(transcript), where: visible(str(transcript.cwd) || str(transcript.repository)), branch: visible(str(transcript.branch)) });
+    Object.assign(this, { id, run_id, usage, title: titleOf(transcript), hasTitle: Boolean(str(transcript.title).trim()), agent: str(transcript.agent), project: projectOf(transcript), where: visible(str(transcript.cwd) || str(transcript.repository)), branch: visible(str(transcript.branch)) });
     this.started = transcript.started_at;
     this.time = Number.isNaN(end) ? start : end;
     this.took = Number.isNaN(end - start) ? null : Math.max(0, end - start);
-    this.usage = transcript.usage;
-    this.tools = num(transcript.tool_calls);
-    this.failures = num(transcript.failures) ?? 0;
-    this.errors = num(transcript.errors) ?? 0;
     this.isCopy = Boolean(transcript.copy_of);
     this.isReconstructed = transcript.reconstructed === true;
     this.from = visible(str(transcript.received_from));
     this.models = (transcript.models ?? []).map(visible).join(", ");
     this.ended = transcript.ended_at ?? transcript.started_at;
     this.day = Number.isNaN(this.time) ? "" : dayOf(new Date(this.time));
-    this.hear();
-    this.settle();
-  }
-
-  /** What the filter looks at. */
-  hear() {
-    this.hay = [this.title, this.project, this.branch, this.agent, agentName(this.agent), this.models, this.labels.join(" "), this.run_id].join(" ").toLowerCase();
-  }
-
-  /** What rows are sorted by and added up with; asked for often, so it is computed once. */
-  settle() {
-    const { figures, usage } = this;
+    const figures = figuresOf(transcript);
     const parts = [usage?.input, usage?.cache_read, usage?.cache_write, usage?.output].map(num);
     const own = parts.every((part) => part === null) ? null : parts.reduce((sum, part) => sum + (part ?? 0), 0);
-    this.tokens = figures?.total ?? own;
-    this.usd = figures?.hasCalls && figures.usd !== null ? Number(figures.usd) : null;
-    this.bad = Math.max(this.failures, figures?.failures ?? 0) + this.errors;
-    this.calls = figures ? Math.max(this.tools ?? 0, figures.tools) : this.tools;
+    this.figures = figures;
+    this.children = figures.children;
+    this.tokens = figures.total ?? own;
+    this.usd = figures.usd === null ? null : Number(figures.usd);
+    this.bad = Math.max(num(transcript.failures) ?? 0, figures.failures) + (num(transcript.errors) ?? 0);
+    this.calls = Math.max(num(transcript.tool_calls) ?? 0, figures.tools);
+    this.label(transcript.labels);
+  }
+
+  label(labels) {
+    this.labels = labels;
+    // What the filter looks at.
+    this.hay = [this.title, this.project, this.branch, this.agent, agentName(this.agent), this.models, labels.join(" "), this.run_id].join(" ").toLowerCase();
     this.version += 1;
   }
 }
@@ -136,14 +98,14 @@ class Row {
 class Archive {
   rows = new Map();
   cursor = undefined;
-  total = null;
   changed = new Set();
   isStale = false;
-  hasFigures = false;
+  isFirstOld = false;
+  /** Whether pages behind the first were asked for. */
+  hasLong = false;
   /** While all is read again: what is still there. */
   seen = null;
   version = 0;
-  labels = [];
   /** Called whenever something is new. */
   onNews = () => {};
   /** Called whenever a transcript changed that is not read again yet. */
@@ -151,7 +113,9 @@ class Archive {
 
   constructor() {
     onAdvance((change) => {
-      if (change.reload) this.isStale = true;
+      // The stream mostly opens while the first page is read; only that one may be old then.
+      if (change.reload && this.cursor !== null && !this.hasLong) this.isFirstOld = true;
+      else if (change.reload) this.isStale = true;
       else if (change.gone) {
         if (this.rows.delete(change.transcript)) this.tell();
       } else if (change.transcript) this.changed.add(change.transcript);
@@ -168,124 +132,92 @@ class Archive {
     const known = this.rows.get(transcript.id);
     if (known) known.read(transcript);
     else this.rows.set(transcript.id, new Row(transcript));
-    return this.rows.get(transcript.id);
+    this.seen?.add(transcript.id);
   }
 
   /** The first page, where nothing is known yet. */
   async begin(signal) {
     if (this.cursor !== undefined) return;
-    await this.page(FIRST_PAGE, signal);
+    this.hasLong = false;
+    this.cursor = await this.first(signal);
   }
 
-  async page(limit, signal) {
-    const page = await get("/api/v1/transcripts", { limit, cursor: this.cursor }, signal);
-    for (const transcript of page.transcripts) {
-      this.take(transcript);
-      this.seen?.add(transcript.id);
-    }
-    this.cursor = page.next;
+  async first(signal) {
+    const page = await get("/api/v1/transcripts", { limit: FIRST_PAGE, fields: FIELDS }, signal);
+    page.transcripts.forEach((transcript) => this.take(transcript));
     this.tell();
+    return page.next;
   }
 
-  /** The other pages, then what each cost, then labels. */
+  /** The other pages. They are long, so their rows are taken as they arrive. */
   async fill(signal) {
-    while (this.cursor) await this.page(PAGE, signal);
+    if (this.isFirstOld) {
+      this.isFirstOld = false;
+      await this.first(signal);
+    }
+    while (this.cursor) {
+      this.hasLong = true;
+      this.cursor = await this.read({ cursor: this.cursor }, signal);
+    }
     if (this.seen) {
       for (const id of this.rows.keys()) if (!this.seen.has(id)) this.rows.delete(id);
       this.seen = null;
-      this.tell();
     }
-    if (!this.hasFigures) {
-      await this.readFigures({}, signal);
-      this.hasFigures = true;
-      // What no figure is told of stays unknown.
-      for (const row of this.rows.values()) if (row.figures === undefined) this.figure(row, null);
-      this.tell();
-    }
+    this.tell();
     await this.readLabels(signal);
   }
 
-  async readFigures(params, signal) {
-    const fresh = new Map();
-    for await (const lot of items("/api/v1/stats", { by: "session,subagent", ...params }, "rows", signal)) {
-      for (const row of lot) if (row.id) fresh.set(row.id, addFigures(fresh.get(row.id), row));
+  /** Takes in a page, and says where the next one begins. */
+  async read(params, signal) {
+    const pages = items("/api/v1/transcripts", { limit: PAGE, fields: FIELDS, ...params }, "transcripts", signal);
+    for (;;) {
+      const { value, done } = await pages.next();
+      this.tell();
+      if (done) return value.next;
+      for (const transcript of value) this.take(transcript);
     }
-    let n = 0;
-    for (const [id, figures] of fresh) {
-      const row = this.rows.get(id);
-      if (row) this.figure(row, figures);
-      n += 1;
-      if (n % 4000 === 0) await new Promise((go) => setTimeout(go));
-    }
-    this.tell();
-  }
-
-  figure(row, figures) {
-    row.figures = figures;
-    row.children = figures?.children ?? row.children;
-    row.settle();
-  }
-
-  async readLabels(signal) {
-    const labels = await get("/api/v1/labels", {}, signal);
-    this.labels = labels.filter((it) => it.transcripts > 0).map((it) => it.label);
-    const byRow = new Map();
-    for (const label of this.labels.slice(0, 50)) {
-      const page = await get("/api/v1/transcripts", { label, limit: PAGE }, signal);
-      for (const { id } of page.transcripts) byRow.set(id, [...(byRow.get(id) ?? []), label]);
-    }
-    let isNew = false;
-    for (const row of this.rows.values()) {
-      const now = byRow.get(row.id) ?? [];
-      if (now.join("\n") === row.labels.join("\n")) continue;
-      row.labels = now;
-      row.hear();
-      row.version += 1;
-      isNew = true;
-    }
-    if (isNew) this.tell();
   }
 
   /** Takes in what changed since, one by one or all at once. */
   async refresh(signal) {
-    if (this.isStale || this.changed.size > FEW_CHANGES) {
+    if (this.isStale || this.isFirstOld || this.changed.size > FEW_CHANGES) {
       this.changed.clear();
-      Object.assign(this, { isStale: false, cursor: undefined, seen: new Set(), hasFigures: false });
-      await this.page(FIRST_PAGE, signal);
+      Object.assign(this, { isStale: false, isFirstOld: false, cursor: undefined, seen: new Set() });
+      await this.begin(signal);
       await this.fill(signal);
       return;
     }
-    const ids = [...this.changed];
+    let ids = [...this.changed];
     this.changed.clear();
-    if (ids.length === 0) return;
-    const details = await Promise.all(ids.map((id) => get(`/api/v1/transcripts/${encodeURIComponent(id)}`, {}, signal).catch((error) => {
-      if (signal.aborted) throw error;
-      return null;
-    })));
-    let since = null;
-    for (const detail of details) {
-      if (!detail) continue;
-      const { transcript, spent, lineage } = detail;
-      // A sub-agent is part of the session that began it.
-      const isPart = Boolean(lineage.parent?.id);
-      if ((isPart || transcript.duplicate) && !this.rows.has(transcript.id)) {
-        if (!isPart) continue;
-        since = earlier(since, transcript.started_at);
-        continue;
-      }
-      const row = this.take(transcript);
-      row.labels = detail.labels ?? row.labels;
-      if (lineage.children.length > 0) since = earlier(since, transcript.started_at);
-      else this.figure(row, addFigures(undefined, { spent, did: null, session: "", subagent: "" }));
-      row.hear();
+    let parts = [];
+    // A sub-agent is part of the session that began it, so that is read again.
+    for (let depth = 0; ids.length > 0 && depth < 8; depth += 1) {
+      const { transcripts } = await get("/api/v1/transcripts", { ids: ids.join(","), fields: `${FIELDS},native,parent,duplicate` }, signal);
+      const natives = new Set(transcripts.map((it) => it.native));
+      // One whose session is not kept stands for itself.
+      for (const it of parts) if (!natives.has(it.parent)) this.take(it);
+      parts = transcripts.filter((it) => it.parent && !it.duplicate && !this.rows.has(it.id));
+      for (const it of transcripts) if (this.rows.has(it.id) || !(it.parent || it.duplicate)) this.take(it);
+      ids = [...new Set(parts.map((it) => it.parent))].slice(0, FEW_CHANGES);
     }
     this.tell();
-    // Figures of those with sub-agents are added up by the server.
-    if (since) await this.readFigures({ since }, signal);
+  }
+
+  /** Reads labels again where some may be new: people put them on other screens. */
+  async readLabels(signal) {
+    const counts = JSON.stringify([writes(), await get("/api/v1/labels", {}, signal)]);
+    const before = this.labelCounts;
+    this.labelCounts = counts;
+    if (before === undefined || before === counts) return;
+    let cursor;
+    do {
+      const page = await get("/api/v1/transcripts", { limit: PAGE, fields: "id,labels", cursor }, signal);
+      for (const { id, labels } of page.transcripts) this.rows.get(id)?.label(labels);
+      cursor = page.next;
+    } while (cursor);
+    this.tell();
   }
 }
-
-const earlier = (a, b) => (a === null || (b && b < a) ? b : a);
 
 let kept = null;
 
@@ -568,17 +500,16 @@ export async function sessions({ main, query, signal, go }) {
     else {
       const agents = new Set();
       const projects = new Set();
-      let [usd, open, bad] = [0, 0, 0];
+      let [usd, bad] = [0, 0];
       for (const row of list) {
         agents.add(row.agent);
         if (row.project) projects.add(row.project);
         const one = row.usd;
         if (one !== null) usd += one;
-        if (row.figures === undefined) open += 1;
         if (row.bad > 0) bad += 1;
       }
       said.push(el("strong", "", isAll ? count(all, "session") : grouped.format(list.length)), isAll ? "" : ` of ${count(all, "session")}`, ` by ${count(agents.size, "agent")}`, projects.size > 0 ? ` in ${count(projects.size, "project")}` : "");
-      if (open === 0 && usd > 0) said.push(", ", el("strong", "", dollars(usd)));
+      if (usd > 0) said.push(", ", el("strong", "", dollars(usd)));
       if (bad > 0) said.push(`; ${grouped.format(bad)} had errors`);
       said.push(".");
     }
@@ -687,8 +618,9 @@ export async function sessions({ main, query, signal, go }) {
     found = words ? { isAsked: true, ids: new Set() } : null;
     if (!words) return;
     try {
-      const answer = await get("/api/v1/search", { q: words, limit: 200, snippet: 40 }, signal);
+      const answer = await get("/api/v1/search", { q: words, limit: 200, snippet: 40, lenient: true }, signal);
       if (words !== wishes.text) return;
+      if (answer.problem) throw new Refused(400, answer.problem);
       found = { ids: new Set(answer.hits.map((hit) => hit.id)), more: answer.more };
       trouble = null;
     } catch (error) {
@@ -931,7 +863,7 @@ function groupNode(group) {
     if (one !== null) {
       usd += one;
       isSome = true;
-    } else if (row.figures?.hasCalls) isOpen = true;
+    } else if (row.figures.hasCalls) isOpen = true;
     bad += row.bad;
   }
   const words = [count(group.rows.length, "session"), isSome ? `${dollars(usd)}${isOpen ? " + ?" : ""}` : ""].filter(Boolean).join(", ");
@@ -951,7 +883,7 @@ function rowNode(row, wishes, isChosen, isCurrent, choose) {
   knot.setAttribute("aria-checked", String(isChosen));
   knot.setAttribute("aria-label", `Choose ${row.title} to compare`);
   knot.title = "Choose to compare (x)";
-  const mark = el("span", `sessions-knot-mark${row.bad > 0 ? " is-error" : ""}${row.figures && row.usd === null ? " is-unknown" : ""}`);
+  const mark = el("span", `sessions-knot-mark${row.bad > 0 ? " is-error" : ""}${row.usd === null ? " is-unknown" : ""}`);
   mark.style.setProperty("--wide", `${(6 + 8 * weight(row.usd)).toFixed(1)}px`);
   knot.append(mark);
   const title = cell("title", link(to(row.id), row.hasTitle ? "" : "sessions-untitled", `session-${row.id}`, row.title));
@@ -969,7 +901,7 @@ function rowNode(row, wishes, isChosen, isCurrent, choose) {
   if (row.where) project.title = row.where;
   const time = when(row.ended);
   if (wishes.group === "day" && row.day) time.textContent = CLOCK.format(row.time);
-  const tokens = row.figures?.tokens ?? row.usage;
+  const tokens = row.figures.tokens ?? row.usage;
   const bad = row.bad;
   const node = el("div", `sessions-row${isCurrent ? " is-current" : ""}${isChosen ? " is-chosen" : ""}`, cell("knot", knot), title, agent, project, cell("when", time), cell("took", row.took === null ? el("span", "unknown", "unknown") : duration(row.took)), cell("tokens", tokensOf(tokens), unit("tokens")), cell("cost", costNode(row.figures)), cell("tools", row.calls === null ? el("span", "unknown", "unknown") : row.calls > 0 ? short(row.calls) : "", row.calls > 0 ? unit(row.calls === 1 ? "tool call" : "tool calls") : ""), cell("errors", bad > 0 ? el("span", "mark bad", `✕ ${short(bad)}`) : "", bad > 0 ? unit(bad === 1 ? "error" : "errors") : ""), cell("children", row.children > 0 ? String(row.children) : "", row.children > 0 ? unit(row.children === 1 ? "sub-agent" : "sub-agents") : ""));
   node.setAttribute("role", "row");

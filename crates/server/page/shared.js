@@ -1,7 +1,8 @@
 // Submissions and keys, for whoever looks after a shared server.
 
+import { copyButton } from "./markdown.js";
 import { num, size, str } from "./text.js";
-import { at, download, get, hasKey, send, signIn, whoAmI } from "./api.js";
+import { at, download, get, getAsWriter, hasKey, send, signIn, whoAmI } from "./api.js";
 import { bundle } from "./charts.js";
 import { agentName, count, el, empty, facts, grouped, heading, link, press, section, table, to, visible, when } from "./parts.js";
 
@@ -125,25 +126,138 @@ function groupPart([name, own], isAdmin, unfolded, removed) {
   return node;
 }
 
-/** The key of this tab. */
-function keyPart(key, me, go) {
-  if (!key) return section("Keys", el("p", "shared-words", me.who === "local" ? "You are on the machine of this server and need no key. To see receipts, documents and submitters as the submission service has them, sign in with a key that may read." : "The key of this tab is not known to the submission service."), el("p", "actions", link("/signin", "more", "signin-link", "Sign in with a key")), commands());
-  return section("Keys", facts(
-    ["This key", visible(key.keyId)],
-    ["Label", visible(str(key.label)) || el("span", "unknown", "none")],
-    ["Pseudonym", visible(key.pseudonym)],
-    ["May", key.scopes.map(visible).join(", ")],
-    ["Made", when(key.createdAt)],
-    ["Expires", key.expiresAt ? when(key.expiresAt) : "never"],
-  ), el("p", "actions", press("Forget this key", "more", "forget-key", () => {
-    signIn("");
-    go("/signin", { replace: true });
-  })), commands());
+/** The key of this tab, and for whoever may change things all keys. */
+function keyPart(key, me, keys, go) {
+  const parts = [];
+  if (key) {
+    const own = facts(
+      ["This key", visible(key.keyId)],
+      ["Label", visible(str(key.label)) || el("span", "unknown", "none")],
+      ["Pseudonym", visible(key.pseudonym)],
+      ["May", key.scopes.map(visible).join(", ")],
+      ["Made", when(key.createdAt)],
+      ["Expires", key.expiresAt ? when(key.expiresAt) : "never"],
+    );
+    parts.push(own, el("p", "actions", press("Forget this key", "more", "forget-key", () => {
+      signIn("");
+      go("/signin", { replace: true });
+    })));
+  } else if (me.who === "local") parts.push(el("p", "shared-words", "You are on the machine of this server and need no key. To see receipts, documents and submitters as the submission service has them, ", link("/signin", "", "signin-link", "sign in with a key"), " that may read."));
+  else parts.push(el("p", "shared-words", "The key of this tab is not known to the submission service."), el("p", "actions", link("/signin", "more", "signin-link", "Sign in with a key")));
+  parts.push(keys ? keysPart(keys) : commands());
+  return section("Keys", ...parts);
 }
 
+/** How keys are made where the page may not. */
 function commands() {
   const row = (command, about) => el("div", "", el("dt", "", el("code", "", command)), el("dd", "", about));
-  return el("div", "shared-commands", el("p", "shared-words", "Keys are made, listed and revoked on the machine of the server:"), el("dl", "find-examples", row("quipu keys new --scope submit --expires 90d", "makes a key and shows it once"), row("quipu keys list", "which keys there are, without the keys"), row("quipu keys revoke KEY", "lets a key count no more; what came with it stays")));
+  return el("div", "shared-commands", el("p", "shared-words", "Keys are made, listed and revoked by the owner of the server, or with a key that may do everything:"), el("dl", "find-examples", row("quipu keys new --scope submit --expires 90d", "makes a key and shows it once"), row("quipu keys list", "which keys there are, without the keys"), row("quipu keys revoke KEY", "lets a key count no more; what came with it stays")));
+}
+
+/** All keys, and a way to make one. It draws itself again when something changed. */
+function keysPart(first) {
+  const node = el("div", "shared-keys");
+  const shown = el("div", "shared-made");
+  shown.setAttribute("role", "status");
+  const refused = el("p", "runs-error");
+  refused.setAttribute("role", "alert");
+  const again = async () => draw(await getAsWriter("/api/v1/keys"));
+  const draw = (keys) => {
+    if (keys.refused) {
+      list.replaceChildren(el("p", "runs-error", why(keys.refused)));
+      return;
+    }
+    const isOver = (it) => it.revoked_at !== null || (it.expires_at !== null && new Date(it.expires_at) <= new Date());
+    const rows = [...keys].reverse().sort((a, b) => isOver(a) - isOver(b)).map((it) => {
+      const ends = it.revoked_at ? el("span", "", "revoked ", when(it.revoked_at)) : isOver(it) ? el("span", "", "expired ", when(it.expires_at)) : it.expires_at ? when(it.expires_at) : "never";
+      const revoke = isOver(it) ? "" : press("revoke", "find-rest", `revoke-${it.key_id}`, () => revokeDialog(it, again));
+      if (revoke) revoke.setAttribute("aria-label", `Revoke ${visible(it.key_id)}`);
+      const cells = [el("code", "", visible(it.key_id)), visible(it.label) || el("span", "unknown", "no label"), it.scopes.map(visible).join(", "), ends, revoke, when(it.created_at), visible(it.pseudonym)];
+      return isOver(it) ? cells.map((cell) => el("span", "shared-over", cell)) : cells;
+    });
+    list.replaceChildren(rows.length > 0 ? table("Keys", [{ name: "Key" }, { name: "For" }, { name: "May" }, { name: "Ends" }, { name: "" }, { name: "Made" }, { name: "Pseudonym" }], rows) : el("p", "shared-words", "There are no keys yet. Whoever is to send something to this server, or to read it from elsewhere, needs one."));
+  };
+  const list = el("div", "");
+  const label = el("input", "words");
+  Object.assign(label, { id: "key-label", maxLength: 200, placeholder: "whom or what it is for" });
+  label.dataset.uiid = "key-label";
+  const scopes = [["submit", "send transcripts"], ["read", "read everything"], ["admin", "do everything, also make keys"]].map(([scope, about], n) => {
+    const box = el("input", "");
+    Object.assign(box, { type: "checkbox", value: scope, checked: n === 0 });
+    box.dataset.uiid = `key-scope-${scope}`;
+    return { box, node: el("label", "shared-scope", box, el("span", "", `${scope}: ${about}`)) };
+  });
+  const expires = el("select", "");
+  expires.dataset.uiid = "key-expires";
+  expires.id = "key-expires";
+  for (const [value, words] of [["30d", "after 30 days"], ["90d", "after 90 days"], ["1y", "after a year"], ["", "never"]]) {
+    const option = el("option", "", words);
+    option.value = value;
+    option.selected = value === "90d";
+    expires.append(option);
+  }
+  const labelled = (text, field) => {
+    const name = el("label", "", text);
+    name.htmlFor = field.id;
+    return el("div", "shared-field", name, field);
+  };
+  const make = el("button", "plain", "Make a key");
+  make.type = "submit";
+  make.dataset.uiid = "make-key";
+  const may = el("fieldset", "shared-field", el("legend", "", "It may"), ...scopes.map(({ node }) => node));
+  const form = el("form", "shared-new", el("h3", "", "A new key"), labelled("For", label), may, labelled("It ends", expires), refused, make);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    refused.textContent = "";
+    const chosen = scopes.filter(({ box }) => box.checked).map(({ box }) => box.value);
+    if (chosen.length === 0) {
+      refused.textContent = "Choose what it may do.";
+      return;
+    }
+    make.disabled = true;
+    try {
+      const made = await send("POST", "/api/v1/keys", { label: label.value.trim(), scopes: chosen, expires: expires.value || null });
+      label.value = "";
+      const text = el("code", "shared-secret", made.key);
+      text.dataset.uiid = "new-key";
+      const copy = copyButton(() => made.key);
+      Object.assign(copy, { type: "button", className: "find-rest" });
+      copy.dataset.uiid = "new-key-copy";
+      shown.replaceChildren(el("p", "", el("strong", "", "Copy this key now."), " It is shown only once: the server keeps no more than a hash of it."), el("p", "shared-secret-line", text, copy), press("I have it", "find-rest", "new-key-done", () => shown.replaceChildren()));
+      shown.scrollIntoView({ block: "nearest" });
+      await again();
+    } catch (error) {
+      refused.textContent = why(error);
+    } finally {
+      make.disabled = false;
+    }
+  });
+  draw(first);
+  node.append(list, shown, form);
+  return node;
+}
+
+/** Asks, and revokes a key. */
+function revokeDialog(key, done) {
+  const said = el("p", "lock-said");
+  said.setAttribute("role", "alert");
+  const dialog = el("dialog", "ask-words");
+  const ok = press("Revoke", "plain", "revoke-ok", async () => {
+    ok.disabled = true;
+    try {
+      await send("DELETE", `/api/v1/keys/${encodeURIComponent(key.key_id)}`);
+      dialog.close();
+      await done();
+    } catch (error) {
+      said.textContent = why(error);
+      ok.disabled = false;
+    }
+  });
+  dialog.append(el("div", "shared-form", el("h2", "", "Revoke this key?"), el("p", "", `${visible(key.key_id)}${key.label ? `, for ${visible(key.label)}` : ""}`), el("p", "small", "It counts no more from the next request on, for good. What came with it stays."), said, el("div", "dialog-row", press("Cancel", "plain", "revoke-cancel", () => dialog.close()), ok)));
+  dialog.setAttribute("aria-label", "Revoke this key");
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 /** The screen. */
@@ -155,12 +269,13 @@ export async function shared({ main, query, signal, go }) {
     if (signal.aborted) throw error;
     return { refused: error };
   });
-  const [archive, found, key, people, limits] = await Promise.all([
-    quiet(get("/api/v1/transcripts", { limit: 1000, all: true }, signal)),
+  const [archive, found, key, people, limits, keys] = await Promise.all([
+    quiet(get("/api/v1/transcripts", { limit: 5000, received: true, all: true, fields: "id,title,agent,events,size,modified,path,received_from,received_key" }, signal)),
     isKeyed ? quiet(pages(by, "", MOST, signal)) : null,
     isKeyed ? quiet(get("/v1/keys/self", {}, signal)) : null,
     isKeyed ? quiet(get("/v1/submitters", {}, signal)) : null,
     quiet(get("/v1/limits", {}, signal)),
+    me.write ? quiet(getAsWriter("/api/v1/keys", {}, signal)) : null,
   ]);
   const kept = archive.transcripts ?? [];
   // A submission is kept as a file that has its id.
@@ -178,6 +293,8 @@ export async function shared({ main, query, signal, go }) {
     rows = rows.filter((row) => row.transcriptId !== id);
     drawAll();
   };
+  // It keeps what was typed, and the key that was just made, while the rest is drawn again.
+  const keysNode = keyPart(key?.keyId ? key : null, me, keys, go);
   const drawAll = () => {
     const strong = (text) => el("strong", "", text);
     const groups = grouping(rows);
@@ -205,7 +322,7 @@ export async function shared({ main, query, signal, go }) {
         event.target.textContent = why(error);
       }
     }));
-    parts.push(keyPart(key?.keyId ? key : null, me, go));
+    parts.push(keysNode);
     if (limits.documentBytes) parts.push(section("Limits", el("p", "shared-words", `A document has at most ${size(limits.documentBytes)}, packed at most ${size(limits.encodedBytes)}. A key may have ${count(limits.openUploads, "upload")} open; one that nothing is added to is kept for ${count(Math.round(limits.uploadSeconds / 3600), "hour")}.`)));
     body.replaceChildren(...parts);
   };
