@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::Bench;
 use crate::table::{Goal, Table, now};
 
 /// How long a page may take to come to rest.
 const SETTLE: Duration = Duration::from_secs(3);
 
-pub(super) fn measure(table: &mut Table, bench: &Bench<'_>) -> Result<()> {
+pub(super) fn measure(table: &mut Table, bench: &Bench<'_>) {
     let lasting = Duration::from_secs(bench.options.seconds);
     let transcript = format!("/t/{}", bench.opened);
     for (name, path) in [("overview", "/"), ("transcript", &transcript)] {
@@ -36,5 +34,4 @@ pub(super) fn measure(table: &mut Table, bench: &Bench<'_>) -> Result<()> {
             table.note(format!("An idle {name} asked for: {}", sent.join(", ")));
         }
     }
-    Ok(())
 }

@@ -67,7 +67,7 @@ pub(super) fn session(home: &Path, n: usize, events: usize) -> Result<String> {
 impl Log {
     /// An answer, a tool call and its result.
     fn step(&mut self, n: usize, call: usize) -> Result<()> {
-        if call % 5 == 0 {
+        if call.is_multiple_of(5) {
             let thought = self.words(60);
             self.block(
                 n,
@@ -81,7 +81,7 @@ impl Log {
         let what = self.words(4);
         self.block(n, call, &format!(r#"{{"type":"tool_use","id":"toolu_{n}_{call}","name":"Bash","input":{{"command":"cargo test {what}"}}}}"#))?;
         let output: Vec<String> = (0..12).map(|_| self.words(12)).collect();
-        let (output, failed) = (output.join("\\n"), call % 40 == 0);
+        let (output, failed) = (output.join("\\n"), call.is_multiple_of(40));
         self.line("user", &format!(r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_{n}_{call}","content":"{output}","is_error":{failed}}}]}}"#))
     }
 
