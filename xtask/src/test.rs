@@ -2,7 +2,11 @@
 
 use anyhow::Result;
 
-use crate::tool::{Tool, cargo, cargo_nightly};
+use crate::tool::{Tool, cargo, cargo_nightly, program, root};
+
+/// The checker of accessibility that the page's tests use, and where they look for it.
+const AXE: &str = "axe-core@4.14.0";
+const AXE_IN: &str = "target/page";
 
 pub(crate) fn run() -> Result<()> {
     if cargo(["fmt", "--version"]).works() {
@@ -36,6 +40,8 @@ pub(crate) fn run() -> Result<()> {
         .args(interleavings)
         .run()?;
     cargo(["test", "--workspace", "--doc"]).run()?;
+    chromium();
+    axe();
     tests().run()?;
     println!("\nall of it passed");
     Ok(())
@@ -79,6 +85,73 @@ fn tests() -> Tool {
         cargo(["nextest", "run", "--workspace", "--no-fail-fast"])
     } else {
         cargo(["test", "--workspace", "--all-targets", "--no-fail-fast"])
+    }
+}
+
+/// Has a browser for the tests of pages, or says that they are skipped.
+fn chromium() {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let is_there = || {
+        names
+            .iter()
+            .any(|name| program(name, ["--version"]).works())
+    };
+    if is_there() {
+        return;
+    }
+    let what = "tests in a browser";
+    // Only root of a Debian may install it without asking anybody.
+    if !program("apt-get", ["--version"]).works() {
+        skipped(
+            what,
+            "there is no Chromium on the PATH, and no apt-get to install it",
+        );
+        return;
+    }
+    if !program("sh", ["-c", "test \"$(id -u)\" = 0"]).works() {
+        skipped(
+            what,
+            "there is no Chromium on the PATH, and only root can install it (apt-get install chromium)",
+        );
+        return;
+    }
+    println!("\ninstalling Chromium for the tests of pages");
+    let install = [
+        "install",
+        "--yes",
+        "--quiet",
+        "--no-install-recommends",
+        "chromium",
+    ];
+    let apt = |args: &[&str]| {
+        let tool = program("apt-get", args);
+        tool.env("DEBIAN_FRONTEND", "noninteractive").works()
+    };
+    // The list of packages may be old or not there.
+    if !(apt(&install) || (apt(&["update", "--quiet"]) && apt(&install))) || !is_there() {
+        skipped(what, "apt-get cannot install chromium");
+    }
+}
+
+/// Has axe-core for the tests of the page, or says that they do without.
+fn axe() {
+    let package = root()
+        .join(AXE_IN)
+        .join("node_modules/axe-core/package.json");
+    let (_, version) = AXE.split_once('@').unwrap_or_default();
+    let known = std::fs::read_to_string(&package).unwrap_or_default();
+    if known.contains(&format!("\"version\": \"{version}\"")) {
+        return;
+    }
+    let what = "accessibility of the page";
+    if !program("npm", ["--version"]).works() {
+        skipped(what, "npm is not installed");
+        return;
+    }
+    let install = ["install", "--prefix", AXE_IN, "--no-save", "--no-audit"];
+    let install = program("npm", install).args(["--no-fund", "--silent", AXE]);
+    if !install.works() {
+        skipped(what, "npm cannot fetch axe-core from its registry");
     }
 }
 

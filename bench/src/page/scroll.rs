@@ -76,7 +76,7 @@ pub(super) fn measure(table: &mut Table, bench: &Bench<'_>) -> Result<()> {
         }
     }
     // The end is drawn as well.
-    tab.until("document.querySelector('.chunk:last-of-type .ev')");
+    tab.until("document.querySelector('.group:last-of-type > .chunk:last-of-type .ev')");
     let last = tab.get("document.querySelector('main .end').textContent");
     ensure!(last.is_string(), "the end of the transcript is not there");
     let (tasks, most) = longest(&mut tab)?;

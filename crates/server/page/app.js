@@ -104,6 +104,7 @@ async function show() {
     document.title = opened?.title ? `${opened.title} · Quipu` : "Quipu";
     if (!location.hash && !opened?.keepsScroll) scrollTo(0, 0);
     main.dataset.screen = location.pathname.split("/")[1] || "overview";
+    document.body.dataset.screen = main.dataset.screen;
     main.dataset.ready = pathOf();
   } catch (error) {
     if (ending.signal.aborted) return;
@@ -214,7 +215,7 @@ function asking() {
   };
   ask.addEventListener("input", () => {
     clearTimeout(timer);
-    if (location.pathname === "/search") timer = setTimeout(look, 40);
+    if (location.pathname === "/search") timer = setTimeout(look, 20);
   });
   ask.addEventListener("keydown", (event) => {
     if (event.key === "Enter") look();

@@ -148,8 +148,9 @@ export class Source {
   }
 
   /** The entries with these words, looked for by the server, with a call of `found` as they come in. */
-  async find(words, signal) {
+  async find(words, signal, found) {
     const matches = [];
+    const sorted = () => [...new Set(matches)].sort((a, b) => a.index - b.index);
     for (let next = 1; next <= this.total; ) {
       const page = await get(`/api/v1/transcripts/${encodeURIComponent(this.id)}/events`, { text: words, fields: "seq", from: next, limit: 1000 }, signal);
       for (const { seq } of page.events) {
@@ -157,9 +158,10 @@ export class Source {
         if (entry && matches.at(-1) !== entry) matches.push(entry);
       }
       if (!page.more || page.next <= next) break;
+      if (next === 1) found(sorted());
       next = page.next;
     }
-    return [...new Set(matches)].sort((a, b) => a.index - b.index);
+    return sorted();
   }
 
   /** The entry that a result belongs to which was not drawn yet. */

@@ -96,9 +96,12 @@ class ServedView extends View {
       } catch (error) {
         inner.replaceChildren(el("p", "nothing", `It cannot be read: ${error.message}`));
       }
-    }, el("span", "tool-name", "Sub-agent"), el("span", "told", name), link(to(child.id), "child-link", `child-${child.id}`, "open"));
+    }, el("span", "tool-name", "Sub-agent"), el("span", "told", name));
     fold.classList.add("child");
-    return fold;
+    // Beside the fold: what unfolds may hold nothing else to press.
+    const open = link(to(child.id), "child-link", `child-${child.id}`, "open");
+    open.setAttribute("aria-label", `Open ${name}`);
+    return el("div", "child-line", fold, open);
   }
 }
 
@@ -137,7 +140,7 @@ export async function transcript({ main, params, signal }) {
   document.getElementById("bar-title").textContent = titleOf(detail.transcript);
   const search = new Search(pages);
   // The outline works on what the cord says, since events come later.
-  const moved = outlineOf(pages, cord, source);
+  const moved = outlineOf(pages, cord, source, signal);
   let isAsked = false;
   const scrolled = () => {
     if (isAsked || signal.aborted) return;
@@ -235,35 +238,49 @@ function findBar() {
   return node;
 }
 
-/** The outline: what people asked, and what was answered below it. */
-function outlineOf(pages, cord, source) {
+// So many lines of the outline are made at a time.
+const OUTLINED = 100;
+
+/** The outline: what people asked, and what was answered below it. It is made piece by piece while nothing else is to do. */
+function outlineOf(pages, cord, source, signal) {
   const nav = document.getElementById("outline");
   nav.replaceChildren();
   const lines = cord.lines.filter((line) => line.text.trim());
   if (lines.length < 2) return () => {};
-  const items = el("ol");
-  const links = lines.map((line) => {
-    const anchor = el("a", "", el("span", "", line.text));
-    anchor.href = `#ev-${line.seq}`;
-    items.append(el("li", line.person ? "asked" : "answered", anchor));
-    return anchor;
-  });
-  if (cord.more_lines > 0) items.append(el("li", "outline-rest", `… ${grouped.format(cord.more_lines)} more, not in this outline`));
-  nav.append(el("h2", "", "Outline"), items);
+  nav.append(el("h2", "", "Outline"));
   nav.hidden = false;
   document.body.classList.add("with-outline");
+  const links = [];
+  const idle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 30));
+  const more = () => {
+    if (signal.aborted) return;
+    const part = lines.slice(links.length, links.length + OUTLINED);
+    const items = el("ol", "outline-part");
+    items.style.containIntrinsicSize = `auto ${part.length * 30}px`;
+    for (const line of part) {
+      const anchor = el("a", "", el("span", "", line.text));
+      anchor.href = `#ev-${line.seq}`;
+      items.append(el("li", line.person ? "asked" : "answered", anchor));
+      links.push(anchor);
+    }
+    nav.append(items);
+    if (links.length < lines.length) idle(more);
+    else if (cord.more_lines > 0) nav.append(el("p", "outline-rest", `… ${grouped.format(cord.more_lines)} more, not in this outline`));
+    if (links.length === part.length) moved();
+  };
   let active = null;
-  return () => {
+  const moved = () => {
     const top = source.entries[pages.topIndex()]?.seqs[0] ?? 1;
-    let n = lines.findLastIndex((line) => line.seq <= top + 1);
-    if (n < 0) n = 0;
-    if (links[n] === active) return;
+    const n = Math.max(0, lines.findLastIndex((line) => line.seq <= top + 1));
+    if (links[n] === active || !links[n]) return;
     active?.removeAttribute("aria-current");
     active = links[n];
     active.setAttribute("aria-current", "true");
     const [box, frame] = [active.getBoundingClientRect(), nav.getBoundingClientRect()];
     if (frame.height > 0 && (box.top < frame.top + 40 || box.bottom > frame.bottom - 40)) nav.scrollTop += box.top - frame.top - frame.height / 2;
   };
+  idle(more);
+  return moved;
 }
 
 /** Takes in what is added while it is read. Scroll and folds stay; whoever is at the end stays there. */

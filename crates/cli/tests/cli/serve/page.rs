@@ -267,6 +267,8 @@ fn labels_and_notes_are_kept() {
     tab.write("keep");
     tab.press("Enter");
     tab.until("[...document.querySelectorAll('.label-chip')].some((it) => it.textContent.startsWith('keep'))");
+    // The label is drawn before the dialog closes.
+    tab.until("!document.querySelector('dialog[open]')");
     tab.press("j");
     tab.until("document.querySelector('.ev.is-current')");
     tab.press("m");
@@ -385,4 +387,145 @@ fn hostile_text_is_text_on_every_screen() {
     }
     tab.settle();
     assert_eq!(tab.requests(), [""; 0]);
+}
+
+/// How many events the long transcript has, and every how many-th tool call of it fails.
+const LONG: usize = 100_000;
+const FAILS: usize = 500;
+
+/// A session of Claude Code with [`LONG`] events: a prompt, an answer, a call and its result, again and again.
+fn long_log(id: &str) -> String {
+    use std::fmt::Write as _;
+    let mut log = String::with_capacity(LONG * 420);
+    let mut parent = "null".to_owned();
+    for n in 0..LONG {
+        let (turn, uuid) = (n / 4, format!("00000000-0000-4000-8000-{n:012x}"));
+        let answer = |block: String| {
+            format!(
+                r#"{{"model":"claude-sonnet-4-5-20250929","id":"msg_{turn}","type":"message","role":"assistant","content":[{block}],"usage":{{"input_tokens":1,"output_tokens":1}}}}"#
+            )
+        };
+        let said = if turn == 12_345 {
+            "a needle in it"
+        } else {
+            "it goes on"
+        };
+        let (kind, message) = match n % 4 {
+            0 => (
+                "user",
+                format!(r#"{{"role":"user","content":"Prompt {turn}"}}"#),
+            ),
+            1 => (
+                "assistant",
+                answer(format!(
+                    r#"{{"type":"text","text":"Answer {turn}: {said}."}}"#
+                )),
+            ),
+            2 => (
+                "assistant",
+                answer(format!(
+                    r#"{{"type":"tool_use","id":"toolu_{turn}","name":"Bash","input":{{"command":"ls {turn}"}}}}"#
+                )),
+            ),
+            _ => (
+                "user",
+                format!(
+                    r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_{turn}","content":"done","is_error":{}}}]}}"#,
+                    turn % FAILS == FAILS - 1
+                ),
+            ),
+        };
+        let (minute, second) = (n / 60 % 60, n % 60);
+        let (day, hour) = (1 + n / 86_400, n / 3_600 % 24);
+        writeln!(
+            log,
+            r#"{{"parentUuid":{parent},"isSidechain":false,"cwd":"/code/p","sessionId":"{id}","version":"2.1.200","type":"{kind}","message":{message},"uuid":"{uuid}","timestamp":"2026-01-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z"}}"#
+        )
+        .unwrap();
+        parent = format!("\"{uuid}\"");
+    }
+    log
+}
+
+/// Whether an entry is on the screen.
+fn on_screen(seq: usize) -> String {
+    format!(
+        "(() => {{ const box = document.getElementById('ev-{seq}').getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }})()"
+    )
+}
+
+/// Only what is near the screen is drawn.
+#[track_caller]
+fn is_bounded(tab: &mut Tab) {
+    let drawn = tab.get("document.querySelectorAll('.ev').length");
+    assert!(
+        drawn.as_u64().unwrap() <= 1_500,
+        "{drawn} entries are drawn"
+    );
+}
+
+/// A very long transcript opens at its end, is scrolled, searched and filtered, in pieces.
+#[test]
+fn a_transcript_of_a_hundred_thousand_events_is_read_in_pieces() {
+    let Some(browser) = Chromium::find() else {
+        return;
+    };
+    let env = TestEnv::new();
+    let id = "00000000-1111-4222-8333-444444444444";
+    let folder = env.dir.path().join("logs/.claude/projects/-code-p");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(format!("{id}.jsonl"));
+    std::fs::write(&file, long_log(id)).unwrap();
+    let ran = env.run(&["import", &file.display().to_string()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let server = Server::serve(&env, &[]);
+    let page = server.json(&format!("/api/v1/transcripts/{id}/events?limit=1"));
+    assert_eq!(page["total"], json!(LONG));
+    // By a link to the last call, whose result is the last event.
+    let last = LONG - 1;
+    let mut tab = visit(&browser, &server, &format!("/t/{id}#ev-{last}"));
+    tab.until(&on_screen(last));
+    assert_eq!(
+        tab.get("[...document.querySelectorAll('.ev')].pop().id"),
+        json!(format!("ev-{last}"))
+    );
+    is_bounded(&mut tab);
+    tab.get("scrollTo({ top: 0, behavior: 'instant' })");
+    tab.until(&on_screen(1));
+    // Faster than anybody reads, and then slower.
+    for (frames, step) in [(100, 4_000), (60, 200)] {
+        tab.get(&format!(
+            "new Promise((done) => {{
+               let left = {frames};
+               const step = () => {{
+                 scrollBy({{ top: {step}, behavior: 'instant' }});
+                 left -= 1;
+                 if (left > 0) requestAnimationFrame(step);
+                 else done(true);
+               }};
+               step();
+             }})"
+        ));
+        tab.until("document.elementFromPoint(innerWidth / 2, innerHeight / 2).closest('.ev')");
+        is_bounded(&mut tab);
+    }
+    tab.press("f");
+    tab.until("document.activeElement.id === 'find'");
+    tab.write("needle");
+    tab.press("Enter");
+    tab.until("document.getElementById('found').textContent === '1/1'");
+    let found = 12_345 * 4 + 2;
+    tab.until(&on_screen(found));
+    tab.until(&format!(
+        "document.querySelector('#ev-{found} .body').innerText.includes('needle')"
+    ));
+    is_bounded(&mut tab);
+    tab.press("Escape");
+    tab.get("document.querySelector('.only-errors').click()");
+    let failed = LONG / 4 / FAILS;
+    tab.until(&format!(
+        "document.querySelector('.only-errors .n').textContent === '{failed}'"
+    ));
+    tab.until("(() => { const all = [...document.querySelectorAll('.ev')]; return all.length > 0 && all.every((it) => it.matches('.tool.is-error')); })()");
+    is_quiet(&mut tab, "long");
 }

@@ -5,6 +5,8 @@ import { hasPicture, noteKind, timeOf, wordsOf } from "./model.js";
 import { dayName } from "./view.js";
 
 export const PER_CHUNK = 20;
+// So many pieces are in a group: a browser is slow with thousands of neighbours.
+const PER_GROUP = 32;
 const MOST_AHEAD = 60;
 const GUESSED_HEIGHT = { user: 110, assistant: 150, tool: 34, reasoning: 34, note: 28, system: 34 };
 // A silence of so many milliseconds is said.
@@ -31,94 +33,145 @@ export class Whole {
   find = async (words) => this.entries.filter((entry) => wordsOf(entry).includes(words));
 }
 
-// So many pieces are kept drawn where events can be asked for again.
-const MOST_DRAWN = 160;
+// So many pieces are kept drawn where events can be asked for again, and so many are asked for at a time.
+const MOST_DRAWN = 16;
+const MOST_COMING = 4;
 
 /** The list of entries, drawn piece by piece as they come near the screen. */
 export class Pages {
   constructor(view, source, holder) {
-    Object.assign(this, { view, source, entries: source.entries, bySeq: source.bySeq, holder, shown: [], chunks: [], current: null, isUnfolded: false, near: [], drawnOrder: [] });
+    Object.assign(this, { view, source, entries: source.entries, bySeq: source.bySeq, holder, shown: [], chunks: [], groups: [], current: null, isUnfolded: false, near: new Set(), coming: 0, drawnOrder: [] });
     this.watch = new IntersectionObserver((seen) => {
       for (const it of seen) {
-        if (!it.isIntersecting) continue;
-        const box = it.boundingClientRect;
-        // What is on the screen now; what is near it one by one, so that scrolling goes on.
-        if (box.bottom > 0 && box.top < innerHeight) this.draw(this.chunks[it.target.dataset.n]);
-        else this.near.push(this.chunks[it.target.dataset.n]);
+        const chunk = this.chunks[it.target.dataset.n];
+        // What was listed before may still be told of.
+        if (chunk?.node !== it.target) continue;
+        if (!it.isIntersecting) this.near.delete(chunk);
+        else if (!chunk.isDrawn) this.near.add(chunk);
+        chunk.isNear = it.isIntersecting;
+        if (chunk.isDrawn && !chunk.isNear) chunk.height = it.boundingClientRect.height || chunk.height;
       }
       this.drawNear();
     }, { rootMargin: "2000px 0px" });
+    // Only pieces of groups near the screen are watched one by one.
+    this.watchGroups = new IntersectionObserver((seen) => {
+      for (const it of seen) {
+        const group = this.groups[it.target.dataset.n];
+        if (group?.node === it.target) this.approach(group, it.isIntersecting);
+      }
+    }, { rootMargin: "4000px 0px" });
     this.onDraw = () => {};
   }
 
   /** Lists the entries that pass. */
   list(passes) {
     this.watch.disconnect();
-    this.near = [];
+    this.watchGroups.disconnect();
+    this.near.clear();
     this.passes = passes;
     this.shown = this.entries.filter(passes);
     this.shown.forEach((entry, n) => (entry.place = n));
     this.isShown = new Set(this.shown);
     this.chunks = [];
+    this.groups = [];
     this.drawnOrder = [];
-    const nodes = [];
-    for (let at = 0; at < this.shown.length; at += PER_CHUNK) nodes.push(this.chunk(this.shown.slice(at, at + PER_CHUNK)));
+    for (let at = 0; at < this.shown.length; at += PER_CHUNK) this.chunk(this.shown.slice(at, at + PER_CHUNK));
+    for (const group of this.groups) this.sizeGroup(group);
+    const nodes = this.groups.map((group) => group.node);
     if (nodes.length === 0) nodes.push(el("p", "nothing centred", this.entries.length === 0 ? "This session has no events." : "Nothing of this kind."));
     this.holder.replaceChildren(...nodes);
   }
 
-  /** A piece of the list that is not drawn yet. */
+  /** A group of pieces that comes near the screen or leaves it. */
+  approach(group, isNear) {
+    if (group.isNear === isNear) return;
+    group.isNear = isNear;
+    for (const chunk of group.chunks) {
+      if (isNear) this.watch.observe(chunk.node);
+      else {
+        this.watch.unobserve(chunk.node);
+        this.near.delete(chunk);
+        chunk.isNear = false;
+      }
+    }
+  }
+
+  sizeGroup(group) {
+    group.node.style.containIntrinsicSize = `auto ${group.chunks.reduce((sum, chunk) => sum + chunk.height, 0)}px`;
+  }
+
+  /** Adds a piece of the list that is not drawn yet; gives its group. */
   chunk(entries) {
     const node = el("div", "chunk");
     node.dataset.n = String(this.chunks.length);
     const height = entries.reduce((sum, entry) => sum + GUESSED_HEIGHT[entry.kind], 0);
     node.style.minHeight = `${height}px`;
     node.style.containIntrinsicSize = `auto ${height}px`;
-    this.chunks.push({ node, entries, height, isDrawn: false });
-    this.watch.observe(node);
-    return node;
+    const chunk = { node, entries, height, isDrawn: false, isNear: false };
+    this.chunks.push(chunk);
+    let group = this.groups.at(-1);
+    if (!group || group.chunks.length >= PER_GROUP) {
+      group = { node: el("div", "group"), chunks: [], isNear: false };
+      group.node.dataset.n = String(this.groups.length);
+      this.groups.push(group);
+      this.watchGroups.observe(group.node);
+    }
+    group.chunks.push(chunk);
+    group.node.append(node);
+    if (group.isNear) this.watch.observe(node);
+    return group;
   }
 
   /** Draws a piece: at once where its events are at hand, else when they have come. */
   draw(chunk) {
     if (!chunk || chunk.isDrawn) return Promise.resolve();
+    chunk.isWanted = true;
     if (this.source.has(chunk.entries)) {
       this.put(chunk);
       return Promise.resolve();
     }
-    chunk.coming ??= this.source.load(chunk.entries).then(() => {
-      chunk.coming = null;
-      if (!chunk.isDrawn && chunk.node.isConnected) this.put(chunk);
+    return this.load(chunk);
+  }
+
+  /** Asks for the events of a piece, and draws it if it is still near the screen or wanted then. */
+  load(chunk) {
+    if (chunk.coming) return chunk.coming;
+    this.coming += 1;
+    chunk.coming = this.source.load(chunk.entries).then(() => {
+      if (chunk.isDrawn || !chunk.node.isConnected) return;
+      if (chunk.isWanted) this.put(chunk);
+      else if (chunk.isNear) this.near.add(chunk);
+      else this.source.drop(chunk.entries);
     }, (error) => {
-      chunk.coming = null;
       if (error.name !== "AbortError") chunk.node.replaceChildren(el("p", "nothing centred", `These events cannot be read: ${error.message}`));
+    }).finally(() => {
+      chunk.coming = null;
+      this.coming -= 1;
+      this.drawNear();
     });
     return chunk.coming;
   }
 
   put(chunk) {
     chunk.isDrawn = true;
-    this.watch.unobserve(chunk.node);
+    chunk.isWanted = false;
+    this.near.delete(chunk);
     chunk.node.replaceChildren(...chunk.entries.map((entry) => this.view.node(entry)));
     chunk.node.style.minHeight = "";
     if (this.isUnfolded) for (const entry of chunk.entries) setFolds(entry.node, true);
     this.drawnOrder.push(chunk);
-    this.letGo();
     this.onDraw(chunk);
   }
 
   /** Takes back what is far from the screen, where it can be asked for again. */
   letGo() {
-    if (!this.source.isRemote || this.drawnOrder.length <= MOST_DRAWN) return;
-    const far = this.drawnOrder.findIndex((chunk) => {
-      const box = chunk.node.getBoundingClientRect();
-      return box.bottom < -3 * innerHeight - 4000 || box.top > 4 * innerHeight + 4000;
-    });
-    if (far < 0) return;
-    const [chunk] = this.drawnOrder.splice(far, 1);
-    chunk.height = chunk.node.getBoundingClientRect().height || chunk.height;
-    this.undraw(chunk);
-    this.source.drop(chunk.entries);
+    if (!this.source.isRemote) return;
+    const some = this.drawnOrder.length - MOST_DRAWN;
+    const far = some > 0 ? this.drawnOrder.filter((chunk) => !chunk.isNear && !chunk.entries.includes(this.current)) : [];
+    for (const chunk of far.slice(0, Math.min(some, 2))) {
+      this.undraw(chunk);
+      this.source.drop(chunk.entries);
+    }
   }
 
   /** Adds entries behind all others. */
@@ -134,7 +187,9 @@ export class Pages {
         if (last.isDrawn) last.node.append(this.view.node(entry));
       } else {
         if (this.chunks.length === 0) this.holder.replaceChildren();
-        this.holder.append(this.chunk([entry]));
+        const group = this.chunk([entry]);
+        this.sizeGroup(group);
+        if (!group.node.isConnected) this.holder.append(group.node);
       }
     }
   }
@@ -142,10 +197,11 @@ export class Pages {
   /** Takes back what was drawn. */
   undraw(chunk) {
     chunk.isDrawn = false;
+    this.drawnOrder = this.drawnOrder.filter((it) => it !== chunk);
     for (const entry of chunk.entries) entry.node = null;
     chunk.node.replaceChildren();
     chunk.node.style.minHeight = `${chunk.height}px`;
-    this.watch.observe(chunk.node);
+    if (chunk.isNear) this.near.add(chunk);
   }
 
   /** Draws an entry anew, folded as it was at first. */
@@ -156,14 +212,30 @@ export class Pages {
     if (entry === this.current) this.point(entry);
   }
 
-  /** Draws what is near the screen, one piece between two frames. */
+  /** Draws what is near the screen, one piece between two frames, so that scrolling goes on. What is on the screen comes first. */
   drawNear() {
-    if (this.isDrawing || this.near.length === 0) return;
+    if (this.isDrawing || this.near.size === 0) return;
     this.isDrawing = true;
     requestAnimationFrame(() => {
       this.isDrawing = false;
-      this.draw(this.near.pop());
-      this.drawNear();
+      const ready = [];
+      for (const chunk of this.near) {
+        if (chunk.isDrawn) this.near.delete(chunk);
+        else if (this.source.has(chunk.entries)) ready.push(chunk);
+      }
+      const waiting = [...this.near].filter((chunk) => !ready.includes(chunk) && !chunk.coming);
+      const [next] = ready.length > 1 ? byDistance(ready) : ready;
+      const some = MOST_COMING - this.coming;
+      const wanted = some > 0 && waiting.length > 0 ? byDistance(waiting).slice(0, some) : [];
+      if (next) {
+        this.letGo();
+        this.put(next);
+      }
+      for (const chunk of wanted) {
+        this.near.delete(chunk);
+        this.load(chunk);
+      }
+      if (ready.length > 1) this.drawNear();
     });
   }
 
@@ -238,13 +310,8 @@ export class Pages {
 
   /** The first entry on the screen. */
   topIndex() {
-    let [low, high] = [0, this.chunks.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.chunks[middle].node.getBoundingClientRect().bottom > 80) high = middle;
-      else low = middle + 1;
-    }
-    const chunk = this.chunks[low];
+    // What is inside of groups far away is not laid out, so groups first.
+    const chunk = firstBelow(firstBelow(this.groups)?.chunks ?? []);
     const entry = chunk?.entries.find((it) => (it.node?.getBoundingClientRect().bottom ?? 0) > 80);
     return entry?.index ?? 0;
   }
@@ -261,6 +328,26 @@ export class Pages {
     for (const entry of this.drawn()) setFolds(entry.node, isUnfolded);
     if (anchor?.node && scrollY > 100) this.scrollTo(anchor.node, "start");
   }
+}
+
+/** The first of these, from top to bottom, that is not above the screen. */
+function firstBelow(all) {
+  let [low, high] = [0, all.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (all[middle].node.getBoundingClientRect().bottom > 80) high = middle;
+    else low = middle + 1;
+  }
+  return all[low];
+}
+
+/** Pieces by how far they are from the middle of the screen. */
+function byDistance(chunks) {
+  const far = new Map(chunks.map((chunk) => {
+    const { top, bottom } = chunk.node.getBoundingClientRect();
+    return [chunk, Math.max(0, top - innerHeight / 2, innerHeight / 2 - bottom)];
+  }));
+  return chunks.sort((a, b) => far.get(a) - far.get(b));
 }
 
 /** Scrolls the boxes around a place, such as those of long outputs, until it is inside of them; where it is then. */

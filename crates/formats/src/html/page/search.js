@@ -9,6 +9,7 @@ export class Search {
     this.pages = pages;
     this.query = "";
     this.matches = [];
+    this.found = new Set();
     this.at = -1;
     this.box = document.getElementById("find");
     this.count = document.getElementById("found");
@@ -17,7 +18,7 @@ export class Search {
     let timer = 0;
     this.box.addEventListener("input", () => {
       clearTimeout(timer);
-      timer = setTimeout(() => this.set(this.box.value), 140);
+      timer = setTimeout(() => this.set(this.box.value), this.pages.source.isRemote ? 40 : 140);
     });
     this.box.addEventListener("keydown", async (event) => {
       if (event.key === "Enter") {
@@ -40,18 +41,25 @@ export class Search {
   async set(query) {
     this.query = query.trim().toLowerCase();
     this.at = -1;
+    // Until they are known, what matched before does not count.
+    this.matches = [];
+    this.found = new Set();
     this.asked?.abort();
     this.asked = new AbortController();
     const { signal } = this.asked;
     try {
-      const matches = this.query ? await this.pages.source.find(this.query, signal) : [];
-      if (signal.aborted) return;
-      this.matches = matches;
-    } catch (error) {
-      if (signal.aborted) return;
-      this.matches = [];
+      // What was found so far is shown while the rest is looked for.
+      const some = (matches) => !signal.aborted && this.take(matches, true);
+      const matches = this.query ? await this.pages.source.find(this.query, signal, some) : [];
+      if (!signal.aborted) this.take(matches, false);
+    } catch {
+      if (!signal.aborted) this.take([], false);
     }
-    this.found = new Set(this.matches);
+  }
+
+  take(matches, isComing) {
+    Object.assign(this, { matches, isComing });
+    this.found = new Set(matches);
     this.show();
     this.mark();
   }
@@ -90,7 +98,7 @@ export class Search {
 
   show() {
     const some = this.matches.length;
-    this.count.textContent = !this.query ? "" : some === 0 ? "none" : this.at < 0 ? `${grouped.format(some)}` : `${grouped.format(this.at + 1)}/${grouped.format(some)}`;
+    this.count.textContent = !this.query ? "" : some === 0 ? "none" : this.at < 0 ? `${grouped.format(some)}${this.isComing ? "…" : ""}` : `${grouped.format(this.at + 1)}/${grouped.format(some)}`;
     this.count.title = this.query ? count(some, "entry matches", "entries match") : "";
     document.body.classList.toggle("is-searching", this.query !== "");
     for (const id of ["find-before", "find-after"]) document.getElementById(id).disabled = some === 0;
