@@ -227,6 +227,7 @@ impl Tab {
             "Enter" => (13, "\r"),
             "Escape" => (27, ""),
             "Tab" => (9, ""),
+            "Home" => (36, ""),
             "ArrowDown" => (40, ""),
             "ArrowUp" => (38, ""),
             key => (u32::from(key.to_ascii_uppercase().as_bytes()[0]), key),

@@ -292,18 +292,22 @@ export class Pages {
     entry.node.focus({ preventScroll: true });
   }
 
-  /** Scrolls to a place, again while what is around it is being drawn. */
+  /** Scrolls to a place, again while what is around it is being drawn. Whoever scrolls meanwhile is not scrolled back. */
   scrollTo(target, block) {
+    this.turn?.abort();
+    const turn = (this.turn = new AbortController());
+    const { signal } = turn;
+    for (const happened of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(happened, () => turn.abort(), { signal, passive: true, capture: true });
     let rounds = 0;
-    const turn = (this.turn = {});
     const go = () => {
-      if (this.turn !== turn) return;
+      if (signal.aborted) return;
       const box = scrollInside(target);
       const bar = 72;
       const want = block === "center" ? Math.max(bar, (innerHeight - Math.min(box.height, innerHeight / 2)) / 2) : bar;
       if (Math.abs(box.top - want) > 2) scrollBy({ top: box.top - want, behavior: "instant" });
       rounds += 1;
       if (rounds < 10) requestAnimationFrame(go);
+      else turn.abort();
     };
     go();
   }
